@@ -182,7 +182,7 @@ BEFORE: tuple[Rule[ir.Model], ...] = (fold_trip_counts.RULE, decide_branches.RUL
 """Rules on a model, tried before the rules on its loops."""
 
 PRODUCTS_AFTER: tuple[Rule[ir.Model], ...] = (shapes_of_products.RULE, level_half_products.RULE, early_casts.RULE)
-"""Rules on products of a model, tried after the rules on its loops and before ``part_outer_products``."""
+"""Rules on products of a model, tried after the rules on its loops and before ``insert_identities``."""
 
 AFTER: tuple[Rule[ir.Model], ...] = (
     move_before_dequantizing.RULE,
@@ -208,7 +208,7 @@ ON_MODELS: tuple[Rule[Any], ...] = (
 )
 """All rules on a model as a whole, or on its Ifs."""
 
-LAST = tuple(rule for rule in RULES if rule.needed is not None)
+LAST = tuple(rule for rule in RULES if rule.crash_prone is not None)
 """Rules for loops on which onnxruntime may crash. Once another rule has fired, no option switches them off."""
 
 ON_REQUEST = tuple(rule for rule in RULES if rule.use == "asked")

@@ -17,7 +17,7 @@ from rewrites.graph.node_inference import put_shapes, restore_shapes, shapes_of
 from rewrites.graph.walk import inner_values
 from rewrites.loops import Loop
 
-__all__ = ["NOTHING_HERE", "NotApplicable", "Patch", "Rule", "Subject", "Use", "is_to_be_compiled", "learning"]
+__all__ = ["NOTHING_HERE", "NotApplicable", "Patch", "Rule", "Subject", "Use", "deferring_shapes", "is_to_be_compiled"]
 
 S = TypeVar("S")
 
@@ -37,33 +37,33 @@ class Patch:
         what: The change in one phrase, for reports.
         edit: Applies the change and returns the loops that replace the subject. The list is empty if no loop replaces it.
         notes: Assumptions and estimates, for reports.
-        made: The outcome of the change as data, for programs that read the report.
+        outcome: The outcome of the change as data, for programs that read the report.
     """
 
     what: str
     edit: Callable[[], Sequence[ir.Node]]
     notes: tuple[str, ...] = ()
-    made: PatchOutcome = field(default_factory=PatchOutcome)
+    outcome: PatchOutcome = field(default_factory=PatchOutcome)
 
-    def after(self, first: Callable[[], object]) -> "Patch":
-        """Return a patch that calls ``first`` before it applies the change."""
+    def preceded_by(self, action: Callable[[], object]) -> "Patch":
+        """Return a patch that calls ``action`` before it applies this change."""
 
         def edit() -> Sequence[ir.Node]:
-            first()
+            action()
             return self.edit()
 
         return replace(self, edit=edit)
 
 
-def learning(body: ir.Graph, look: Callable[[], Patch | NotApplicable]) -> Patch | NotApplicable:
-    """Call ``look`` and return its result, but leave the shapes in ``body`` as they were before the call.
+def deferring_shapes(body: ir.Graph, find_patch: Callable[[], Patch | NotApplicable]) -> Patch | NotApplicable:
+    """Return the result of ``find_patch``, but leave the shapes in ``body`` as they were before the call.
 
-    If ``look`` inferred shapes in ``body`` and returned a patch, the patch sets these shapes when it is applied.
+    If ``find_patch`` inferred shapes in ``body`` and returned a patch, applying the patch sets these shapes.
     """
-    before = shapes_of([*body.inputs, *inner_values(body)])
-    outcome = look()
-    learned = restore_shapes(before)
-    return outcome.after(lambda: put_shapes(learned)) if learned and isinstance(outcome, Patch) else outcome
+    original_shapes = shapes_of([*body.inputs, *inner_values(body)])
+    result = find_patch()
+    inferred = restore_shapes(original_shapes)
+    return result.preceded_by(lambda: put_shapes(inferred)) if inferred and isinstance(result, Patch) else result
 
 
 @dataclass(eq=False)
@@ -77,8 +77,8 @@ class Rule(Generic[S]):
         check: Returns a patch for a subject, or the reason why the rule does not apply.
         use: When the rule is used (see ``Use``).
         recognises: True if the rule replaces a whole recurrence, so that unrelated states of the loop should be split off first.
-        needed: Returns True for a subject on which onnxruntime may crash. If a rewrite has changed the model, the rule always runs
-            on such subjects.
+        crash_prone: Returns True for a subject on which onnxruntime may crash. If a rewrite has changed the model, the rule always
+            runs on such subjects.
         formerly: The name of the rule in the previous release. ``passes=`` and ``skip=`` accept it for one more release.
         computes: A phrase for reports that says what the replaced loops compute.
     """
@@ -89,7 +89,7 @@ class Rule(Generic[S]):
     check: Callable[[S, Context], Patch | NotApplicable]
     use: Use = "default"
     recognises: bool = False
-    needed: Callable[[S], bool] | None = None
+    crash_prone: Callable[[S], bool] | None = None
     formerly: str = ""
     computes: str = ""
 

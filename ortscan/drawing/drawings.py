@@ -16,7 +16,7 @@ from ortscan.modelio import AnyModel, inline_functions_with_loops, load
 from rewrites.base.errors import MalformedLoop
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop, view
-from rewrites.loops.view import captured_values, with_paths
+from rewrites.loops.view import captured_values, nodes_with_paths
 from rewrites.native.functions import DOMAIN
 
 __all__ = ["drawings_of", "old_scans"]
@@ -112,7 +112,7 @@ def drawings_of(loops: Mapping[str, int | str | None], model: AnyModel, after: i
     """
     before = load(model).model
     inline_functions_with_loops(before, stay=DOMAIN)
-    nodes = {where: node for node, where in with_paths(before.graph) if where in loops}
+    nodes = {where: node for node, where in nodes_with_paths(before.graph) if where in loops}
     steps = {node: loops[where] for where, node in nodes.items() if loops[where] is not None}
     old, new = NamedGraph(before.graph), NamedGraph(after.graph)
     drawn: dict[str, Drawings] = {}
@@ -132,7 +132,7 @@ def drawings_of(loops: Mapping[str, int | str | None], model: AnyModel, after: i
 def old_scans(model: AnyModel) -> dict[str, int | str | None]:
     """Return a dict from the path of each opset-8 Scan to its trip count, which is None (unknown)."""
     before = load(model).model
-    paths = with_paths(before.graph) if _opset(before) == _SCAN_8 else ()
+    paths = nodes_with_paths(before.graph) if _opset(before) == _SCAN_8 else ()
     return {where: None for node, where in paths if is_loop(node) and node.op_type == "Scan"}
 
 

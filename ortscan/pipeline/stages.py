@@ -28,7 +28,7 @@ from rewrites.driver.tidying import tidy
 from rewrites.graph.context import Context, Options
 from rewrites.graph.values import static_dims
 from rewrites.graph.walk import all_nodes
-from rewrites.loop_form.written_out.chains import may_be_written_out
+from rewrites.loop_form.written_out.chains import may_have_unrolled_steps
 from rewrites.native.functions import DOMAIN
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.python_ops.put_calls import place_python_ops
@@ -237,7 +237,7 @@ def _nodes_to_look_at(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
 
     These are unrolled steps, to be rolled up into a loop, and recurrent nodes, to be changed, reversed, paired or guarded by an If.
     """
-    if any(rule.subject == "written-out steps" for rule in rules) and may_be_written_out(model):
+    if any(rule.subject == "written-out steps" for rule in rules) and may_have_unrolled_steps(model):
         return True
     recurrent = [node for node in all_nodes(model.graph) if is_recurrent(node)]
     if not recurrent:

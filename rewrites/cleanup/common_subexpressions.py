@@ -9,7 +9,7 @@ nested graphs and random nodes stay. A node that computes a body output stays to
 import onnx_ir as ir
 
 from rewrites.base.plain_text import counted
-from rewrites.cleanup.cleanup import equal_nodes, merge_equal
+from rewrites.cleanup.cleanup import equal_nodes, merge_equal_nodes
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -24,7 +24,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        merge_equal(twins, ctx.names)
+        merge_equal_nodes(twins, ctx.names)
         return [loop.node]
 
     return Patch(f"merged {counted(len(twins), 'node')} with others that do the same", edit)

@@ -12,7 +12,7 @@ from rewrites.graph.replace import can_copy, lift_initializers, move_before, rem
 from rewrites.graph.values import const_scalar
 from rewrites.graph.walk import node_graphs
 
-__all__ = ["decide_branches", "inline_decided", "is_if", "taken_branch"]
+__all__ = ["constant_branch", "inline_constant_branches", "inline_ifs_among", "is_if"]
 
 
 def is_if(node: ir.Node) -> bool:
@@ -20,7 +20,7 @@ def is_if(node: ir.Node) -> bool:
     return node.op_type == "If" and node.domain == ""
 
 
-def decide_branches(graph: ir.Graph, ctx: Context) -> int:
+def inline_constant_branches(graph: ir.Graph, ctx: Context) -> int:
     """Replace each If with a constant condition by its branch, also in nested graphs.
 
     Return the number of replaced Ifs.
@@ -28,36 +28,36 @@ def decide_branches(graph: ir.Graph, ctx: Context) -> int:
     count = 0
     nodes: Iterable[ir.Node] = list(graph)
     while nodes:
-        taken: list[ir.Node] = []
+        inlined: list[ir.Node] = []
         for node in nodes:
-            inside = _inline(node, ctx) if is_if(node) else None
-            if inside is not None:
+            branch_nodes = _inline(node, ctx) if is_if(node) else None
+            if branch_nodes is not None:
                 count += 1
-                taken += inside
+                inlined += branch_nodes
                 continue
-            count += sum(decide_branches(nested, ctx) for nested in node_graphs(node))
-        nodes = taken
+            count += sum(inline_constant_branches(nested, ctx) for nested in node_graphs(node))
+        nodes = inlined
     return count
 
 
-def inline_decided(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node], int]:
+def inline_ifs_among(nodes: Iterable[ir.Node], ctx: Context) -> tuple[list[ir.Node], int]:
     """Replace each If with a constant condition among ``nodes`` by the nodes of its branch.
 
-    Return all nodes after that, and the number of replaced Ifs.
+    Return the resulting nodes and the number of replaced Ifs.
     """
-    now: list[ir.Node] = []
+    result: list[ir.Node] = []
     count = 0
     for node in nodes:
-        inside = _inline(node, ctx) if is_if(node) else None
-        if inside is None:
-            now.append(node)
+        branch_nodes = _inline(node, ctx) if is_if(node) else None
+        if branch_nodes is None:
+            result.append(node)
         else:
             count += 1
-            now += inside
-    return now, count
+            result += branch_nodes
+    return result, count
 
 
-def taken_branch(node: ir.Node, ctx: Context) -> ir.Graph | None:
+def constant_branch(node: ir.Node, ctx: Context) -> ir.Graph | None:
     """Return the branch that the If ``node`` always runs.
 
     Return None if the condition is not constant, or if the branch cannot replace the If.
@@ -74,17 +74,18 @@ def taken_branch(node: ir.Node, ctx: Context) -> ir.Graph | None:
 
 
 def _inline(node: ir.Node, ctx: Context) -> list[ir.Node] | None:
-    branch = taken_branch(node, ctx)
+    """Replace the If ``node`` by the nodes of its constant branch. Return these nodes, or None."""
+    branch = constant_branch(node, ctx)
     if branch is None:
         return None
     results = list(branch.outputs)
     branch.outputs[:] = []
     lift_initializers(branch, ctx.model.graph, ctx.names)
-    inside = list(branch)
-    move_before(node, inside, ctx.names)
+    nodes = list(branch)
+    move_before(node, nodes, ctx.names)
     for old, new in zip(node.outputs, results, strict=True):
         if new.shape is None and new.producer() is not None:
             new.shape = old.shape
         replace_value(old, new, ctx.names)
     remove_nodes([node])
-    return inside
+    return nodes

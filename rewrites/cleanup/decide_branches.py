@@ -7,7 +7,7 @@ This rule changes the whole model, before the rules for loops.
 
 import onnx_ir as ir
 
-from rewrites.cleanup.constant_branches import decide_branches, is_if, taken_branch
+from rewrites.cleanup.constant_branches import constant_branch, inline_constant_branches, is_if
 from rewrites.graph.context import Context
 from rewrites.graph.walk import all_nodes
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -17,11 +17,11 @@ __all__ = ["RULE", "check"]
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if the model has Ifs with constant conditions."""
-    if not any(is_if(node) and taken_branch(node, ctx) is not None for node in all_nodes(model.graph)):
+    if not any(is_if(node) and constant_branch(node, ctx) is not None for node in all_nodes(model.graph)):
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        decide_branches(model.graph, ctx)
+        inline_constant_branches(model.graph, ctx)
         return []
 
     return Patch("replaced Ifs with constant conditions by one branch", edit)

@@ -18,7 +18,7 @@ These nodes stay:
 import onnx_ir as ir
 
 from rewrites.base.plain_text import counted
-from rewrites.cleanup.constant_branches import inline_decided, is_if, taken_branch
+from rewrites.cleanup.constant_branches import constant_branch, inline_ifs_among, is_if
 from rewrites.cleanup.folding import fold, put_constants
 from rewrites.graph.context import Context
 from rewrites.graph.node_inference import learn_shapes, put_shapes
@@ -32,19 +32,19 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if the body has constant nodes, or Ifs with constant conditions."""
     inner = (node for node in loop.body if not any(value.is_graph_output() for value in node.outputs))
     folded = fold(inner, ctx)
-    ifs = [node for node in loop.body if is_if(node) and taken_branch(node, ctx) is not None]
-    if not folded.done and not ifs:
+    ifs = [node for node in loop.body if is_if(node) and constant_branch(node, ctx) is not None]
+    if not folded.nodes and not ifs:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        put_shapes(folded.learned)
-        inline_decided(ifs, ctx)
-        readers = {user for node in folded.done for value in node.outputs for user, _ in value.uses()}
+        put_shapes(folded.inferred)
+        inline_ifs_among(ifs, ctx)
+        readers = {user for node in folded.nodes for value in node.outputs for user, _ in value.uses()}
         put_constants(folded, ctx)
         learn_shapes(loop.body, readers, ctx.model.opset_imports, ctx.model.ir_version)
         return [loop.node]
 
-    what = [f"folded {counted(len(folded.done), 'constant node')}"] if folded.done else []
+    what = [f"folded {counted(len(folded.nodes), 'constant node')}"] if folded.nodes else []
     what += ["replaced Ifs with constant conditions by one branch"] if ifs else []
     return Patch(" and ".join(what), edit)
 

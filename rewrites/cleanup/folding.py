@@ -47,14 +47,14 @@ _PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
 
 @dataclass(frozen=True)
 class Folded:
-    """The nodes with constant results (``done``) and their constants (``known``).
+    """The ``nodes`` with constant results, and these ``constants``.
 
-    ``learned``: the shapes that ``fold`` inferred for results of nodes while it searched for constants.
+    ``inferred``: the shapes that ``fold`` inferred for results of nodes while it searched for constants.
     """
 
-    done: Sequence[ir.Node]
-    known: Mapping[ir.Value, np.ndarray]
-    learned: LearnedShapes
+    nodes: Sequence[ir.Node]
+    constants: Mapping[ir.Value, np.ndarray]
+    inferred: LearnedShapes
 
 
 def fold(nodes: Iterable[ir.Node], ctx: Context) -> Folded:
@@ -62,15 +62,15 @@ def fold(nodes: Iterable[ir.Node], ctx: Context) -> Folded:
 
     Producers must come before users, and no two nodes may have the same name.
     """
-    before: dict[ir.Value, ir.Shape | None] = {}
+    original_shapes: dict[ir.Value, ir.Shape | None] = {}
     known: dict[ir.Value, np.ndarray] = {}
-    work: list[ir.Node] = []
+    to_run: list[ir.Node] = []
     computed: set[ir.Value] = set()
     done: list[ir.Node] = []
     for node in nodes:
         if node_graphs(node) or not is_deterministic(node) or _has_strings(node):
             continue
-        array = _directly(node)
+        array = _result_without_run(node)
         array = _sizes_read(node, ctx) if array is None else array
         if array is not None:
             known[node.outputs[0]] = array
@@ -81,21 +81,22 @@ def fold(nodes: Iterable[ir.Node], ctx: Context) -> Folded:
             and _has_constant_inputs(node, known, computed)
             and not divides_by_zero(node, known)
             and not dequantizes_operand(node)
-            and _is_small(node, ctx, before)
+            and _is_small(node, ctx, original_shapes)
         ):
-            work.append(node)
+            to_run.append(node)
             computed.update(node.outputs)
-    folded = _run(work, known, ctx)
+    folded = _evaluate(to_run, known, ctx)
     known.update(folded)
-    done += [node for node in work if all(value in folded for value in node.outputs if value.uses())]
-    return Folded(done, known, restore_shapes(before))
+    done += [node for node in to_run if all(value in folded for value in node.outputs if value.uses())]
+    return Folded(done, known, restore_shapes(original_shapes))
 
 
 def _has_strings(node: ir.Node) -> bool:
     return any(value is not None and value.dtype == ir.DataType.STRING for value in (*node.inputs, *node.outputs))
 
 
-def _directly(node: ir.Node) -> np.ndarray | None:
+def _result_without_run(node: ir.Node) -> np.ndarray | None:
+    """Return the result of a Constant, or of a Shape or Size of known dimensions; None for other nodes."""
     if node.op_type == "Constant":
         return const_array(node.outputs[0], limit=_LARGEST)
     source = node.inputs[0] if node.inputs else None
@@ -113,30 +114,31 @@ def _has_constant_inputs(node: ir.Node, known: dict[ir.Value, np.ndarray], compu
     return all(value in known or value in computed or const_array(value) is not None for value in inputs)
 
 
-def _is_small(node: ir.Node, ctx: Context, before: dict[ir.Value, ir.Shape | None]) -> bool:
-    """Return True if the results of ``node``, such as an Expand, are known to be small before it runs."""
+def _is_small(node: ir.Node, ctx: Context, original_shapes: dict[ir.Value, ir.Shape | None]) -> bool:
+    """Infer the shapes of results of ``node``, and return True if all results are known to be small."""
     results = [value for value in node.outputs if value.name]
-    vague = [value for value in results if static_dims(value) is None]
-    shapes = infer_afresh(node, ctx.infer) if vague else {}
-    for value in vague:
-        before.setdefault(value, value.shape)
+    unknown = [value for value in results if static_dims(value) is None]
+    shapes = infer_afresh(node, ctx.infer) if unknown else {}
+    for value in unknown:
+        original_shapes.setdefault(value, value.shape)
         value.shape = value.shape if shapes[value] is None else shapes[value]
     return all(static_dims(value) is not None and size_estimate(value, {}, 1) <= _LARGEST for value in results)
 
 
-def _run(work: list[ir.Node], known: dict[ir.Value, np.ndarray], ctx: Context) -> dict[ir.Value, np.ndarray]:
-    if not work:
+def _evaluate(nodes: list[ir.Node], known: dict[ir.Value, np.ndarray], ctx: Context) -> dict[ir.Value, np.ndarray]:
+    """Run ``nodes`` and return their results; an empty dict if this fails. ``known``: computed constants."""
+    if not nodes:
         return {}
-    computed = {value for node in work for value in node.outputs}
-    needed = {value for node in work for value in node.inputs if value is not None and value not in computed}
+    computed = {value for node in nodes for value in node.outputs}
+    needed = {value for node in nodes for value in node.inputs if value is not None and value not in computed}
     constants = dict[ir.Value, np.ndarray]()
     for value in needed:
         array = known[value] if value in known else const_array(value)
         assert array is not None
         constants[value] = array
-    wanted = [value for value in computed if value.uses()]
-    results = evaluate_nodes([ir.serde.serialize_node(node) for node in work], constants, wanted, ctx)
-    pairs = () if results is None else zip(wanted, results, strict=True)
+    read_results = [value for value in computed if value.uses()]
+    results = evaluate_nodes([ir.serde.serialize_node(node) for node in nodes], constants, read_results, ctx)
+    pairs = () if results is None else zip(read_results, results, strict=True)
     return {
         value: result
         for value, result in pairs
@@ -145,56 +147,56 @@ def _run(work: list[ir.Node], known: dict[ir.Value, np.ndarray], ctx: Context) -
 
 
 def put_constants(folded: Folded, ctx: Context) -> None:
-    """Let the users of the nodes in ``folded.done`` read the constants, and remove these nodes."""
-    for node in folded.done:
+    """Let the users of the nodes in ``folded.nodes`` read the constants, and remove these nodes."""
+    for node in folded.nodes:
         for value in node.outputs:
             if value.uses():
-                replace_value(value, ctx.constants.value(folded.known[value], value.name or "const"), ctx.names)
-    remove_nodes(folded.done)
+                replace_value(value, ctx.constants.value(folded.constants[value], value.name or "const"), ctx.names)
+    remove_nodes(folded.nodes)
 
 
 def computed_constants(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, np.ndarray]:
-    """Return the constants among ``values`` and among the values that they are computed from.
+    """Return the constants among ``values``, and those among the values from which they are computed.
 
     A value is skipped if too many nodes are needed to compute it.
     """
     nodes = {node: None for value in values for node in _backward_slice(value)}
-    return dict(fold(nodes, ctx).known) if nodes else {}
+    return dict(fold(nodes, ctx).constants) if nodes else {}
 
 
 def _backward_slice(value: ir.Value) -> list[ir.Node]:
-    """Return the nodes that ``value`` is computed from, producers first; [] if there are too many.
+    """Return the nodes that compute ``value``, producers first; [] if there are too many.
 
-    The search does not go beyond Shape and Size nodes.
+    The search stops at Shape and Size nodes.
     """
     order: dict[ir.Node, None] = {}
-    seen: set[ir.Node] = set()
-    waiting = [(value.producer(), False)]
-    while waiting:
-        node, ready = waiting.pop()
+    visited: set[ir.Node] = set()
+    pending = [(value.producer(), False)]
+    while pending:
+        node, is_expanded = pending.pop()
         if node is None or node_graphs(node):
             continue
-        if ready:
+        if is_expanded:
             order.setdefault(node)
-        elif node not in seen:
-            seen.add(node)
-            if len(seen) > _MOST_NODES:
+        elif node not in visited:
+            visited.add(node)
+            if len(visited) > _MOST_NODES:
                 return []
-            waiting.append((node, True))
+            pending.append((node, True))
             if node.op_type not in ("Shape", "Size"):
-                waiting.extend((operand.producer(), False) for operand in node.inputs if operand is not None)
+                pending.extend((operand.producer(), False) for operand in node.inputs if operand is not None)
     return list(order)
 
 
-def divides_by_zero(node: ir.Node, known: Mapping[ir.Value, np.ndarray]) -> bool:
+def divides_by_zero(node: ir.Node, extra_constants: Mapping[ir.Value, np.ndarray]) -> bool:
     """Return True if ``node`` may divide integers by 0, or the smallest integer by -1.
 
-    Both may crash onnxruntime. ``known``: constants in addition to those of the model.
+    Both may crash onnxruntime. ``extra_constants``: constants in addition to those of the model.
     """
-    by = node.inputs[1] if node.op_type in ("Div", "Mod") and len(node.inputs) == 2 else None
-    if by is None or (by.dtype is not None and by.dtype.is_floating_point()):
+    divisor = node.inputs[1] if node.op_type in ("Div", "Mod") and len(node.inputs) == 2 else None
+    if divisor is None or (divisor.dtype is not None and divisor.dtype.is_floating_point()):
         return False
-    array = known[by] if by in known else const_array(by)
+    array = extra_constants[divisor] if divisor in extra_constants else const_array(divisor)
     return array is None or bool(np.isin(array, (0, -1)).any())
 
 
@@ -214,7 +216,7 @@ def _sizes_read(node: ir.Node, ctx: Context) -> np.ndarray | None:
 
 
 def positions_read(node: ir.Node, length: int, opset: int) -> np.ndarray | None:
-    """Return the constant positions that a Gather or Slice reads in a vector of this ``length``, or None."""
+    """Return the positions at which a Gather or Slice reads a vector of ``length``; None if unknown."""
     if node.domain != "" or node.op_type not in ("Gather", "Slice"):
         return None
     if node.op_type == "Gather":
@@ -231,7 +233,7 @@ def dequantizes_operand(node: ir.Node) -> bool:
 
 
 def quantized_products(node: ir.Node) -> list[ir.Node]:
-    """Return the products that read the DequantizeLinear ``node``, if all their factors are dequantized."""
+    """Return the products that read the DequantizeLinear ``node`` and whose factors are all dequantized."""
     if not _dequantizes(node, node.graph):
         return []
     return [

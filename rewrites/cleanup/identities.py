@@ -14,7 +14,7 @@ body input, a value from outside the body, or another output. All other users of
 import onnx_ir as ir
 
 from rewrites.base.plain_text import counted
-from rewrites.cleanup.cleanup import copies_among, drop_copies
+from rewrites.cleanup.cleanup import bypass_copies, find_copies
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -24,12 +24,12 @@ __all__ = ["RULE", "check"]
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if the body has copies that can be removed or bypassed."""
-    copies = copies_among(loop.body, ctx.opset)
+    copies = find_copies(loop.body, ctx.opset)
     if not copies:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        drop_copies(copies, ctx.names, ctx.opset)
+        bypass_copies(copies, ctx.names, ctx.opset)
         return [loop.node]
 
     return Patch(f"let the body read {counted(len(copies), 'value')} instead of copies", edit)

@@ -24,44 +24,44 @@ from rewrites.graph.values import producer_of
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop
 
-__all__ = ["part_outer_products", "rejoin_outer_products"]
+__all__ = ["insert_identities", "remove_identities"]
 
 
 _SINCE = 14
-_MEET = frozenset({"Add", "Mul", "Sub"})
-_HAND_ON = frozenset({"Cast", "Squeeze", "Unsqueeze"})
-_GO_THROUGH = _HAND_ON | _MEET | {"Concat", "Gather", "Slice"}
+_BINARY = frozenset({"Add", "Mul", "Sub"})
+_UNARY = frozenset({"Cast", "Squeeze", "Unsqueeze"})
+_TRACKED = _UNARY | _BINARY | {"Concat", "Gather", "Slice"}
 
 
-def part_outer_products(ctx: Context) -> None:
+def insert_identities(ctx: Context) -> None:
     """Insert an Identity into each outer product of the model that onnx would reject."""
     if ctx.opset < _SINCE:
         return
     lengths = _Lengths()
     for node in list(all_nodes(ctx.model.graph)):
-        if node.op_type not in _MEET or node.domain != "" or len(node.inputs) != 2:
+        if node.op_type not in _BINARY or node.domain != "" or len(node.inputs) != 2:
             continue
         left, right = node.inputs
-        both = {lengths.of(left), lengths.of(right)}
-        if both & {None, 1} or len(both) == 1:
+        operand_lengths = {lengths.of(left), lengths.of(right)}
+        if operand_lengths & {None, 1} or len(operand_lengths) == 1:
             continue
-        sides = [(i, side) for i, side in enumerate((left, right)) if side is not None]
-        position, value = next((each for each in sides if _goes_through(each[1])), sides[0])
+        operands = [(i, side) for i, side in enumerate((left, right)) if side is not None]
+        position, value = next((operand for operand in operands if _is_tracked(operand[1])), operands[0])
         b = ctx.builder()
         copy = b.op("Identity", value)
         copy.type, copy.shape = value.type, value.shape
-        named = PARTING_IDENTITY.take(node)
-        if named is not None and named[0] == position:
-            _, copy.name, b.nodes[0].name = named
+        former_names = PARTING_IDENTITY.take(node)
+        if former_names is not None and former_names[0] == position:
+            _, copy.name, b.nodes[0].name = former_names
         b.insert_before(node)
         node.replace_input_with(position, copy)
         lengths = _Lengths()
 
 
-def rejoin_outer_products(ctx: Context) -> None:
-    """Remove from bodies of loops the Identities that ``part_outer_products`` inserted.
+def remove_identities(ctx: Context) -> None:
+    """Remove from bodies of loops the Identities that ``insert_identities`` inserted.
 
-    Record their names, so that ``part_outer_products`` can insert them again with the same names.
+    Record their names, so that ``insert_identities`` can insert them again with the same names.
     """
     for owner in list(all_nodes(ctx.model.graph)):
         for body in node_graphs(owner) if is_loop(owner) else ():
@@ -71,24 +71,26 @@ def rejoin_outer_products(ctx: Context) -> None:
                 if source is None or len(users) != 1 or copy.is_graph_output() or not (node.name or "").startswith("node_Identity"):
                     continue
                 user, position = users[0]
-                if user.op_type in _MEET and user.domain == "" and user.graph is body and _goes_through(source):
+                if user.op_type in _BINARY and user.domain == "" and user.graph is body and _is_tracked(source):
                     PARTING_IDENTITY.put(user, (position, copy.name, node.name))
                     replace_value(copy, source, ctx.names)
                     body.remove(node, safe=True)
 
 
-def _goes_through(value: ir.Value) -> bool:
-    return producer_of(value, *_GO_THROUGH) is not None
+def _is_tracked(value: ir.Value) -> bool:
+    """Return True if onnx's data propagation tracks elements through the node that computes ``value``."""
+    return producer_of(value, *_TRACKED) is not None
 
 
-def _of_all(lengths: "_Lengths", node: ir.Node) -> int | None:
+def _combined_length(lengths: "_Lengths", node: ir.Node) -> int | None:
+    """Return the number of elements of the result of a Concat or of an elementwise operator, or None."""
     known = [length for value in node.inputs if (length := lengths.of(value)) is not None]
     return None if len(known) < len(node.inputs) else sum(known) if node.op_type == "Concat" else max(known)
 
 
 _TRANSFER: Mapping[str, Callable[["_Lengths", ir.Node], int | None]] = {
-    **dict.fromkeys(_HAND_ON, lambda lengths, node: lengths.operand(node, 0)),
-    **dict.fromkeys((*_MEET, "Concat"), _of_all),
+    **dict.fromkeys(_UNARY, lambda lengths, node: lengths.operand(node, 0)),
+    **dict.fromkeys((*_BINARY, "Concat"), _combined_length),
 }
 
 

@@ -29,10 +29,12 @@ __all__ = ["RULE", "check"]
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if the loop has states that no step changes."""
-    passengers = [state for state in loop.states if through_identity(state.next) is state.inner and _may_go(state, loop, ctx)]
-    if loop.scan_outputs and len(passengers) == len(loop.states):
-        passengers = passengers[fewest_states(loop, ctx) :]
-    if not passengers:
+    unchanged = [
+        state for state in loop.states if through_identity(state.next) is state.inner and _can_be_captured(state, loop, ctx)
+    ]
+    if loop.scan_outputs and len(unchanged) == len(loop.states):
+        unchanged = unchanged[fewest_states(loop, ctx) :]
+    if not unchanged:
         return NOTHING_HERE
     if loop.batched:
         return NotApplicable(
@@ -40,34 +42,37 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         )
 
     def edit() -> list[ir.Node]:
-        kept = [state for state in loop.states if state not in passengers]
+        kept = [state for state in loop.states if state not in unchanged]
         lead = loop.body.outputs[:1] if isinstance(loop, LoopView) else []
         results = [*(state.next for state in kept), *(output.inner for output in loop.scan_outputs)]
         loop.body.outputs[:] = [*lead, *results]
-        for state in passengers:
+        for state in unchanged:
             replace_value(state.inner, state.initial, ctx.names)
             if state.final is not None:
                 replace_value(state.final, state.initial, ctx.names)
         # if the body returns a removed state as another output too, that output has changed
-        now = list(loop.body.outputs)
-        if len(now) == len(lead):
+        results_now = list(loop.body.outputs)
+        if len(results_now) == len(lead):
             remove_nodes([loop.node])
             return []
-        changed = replace(loop, condition_out=now.pop(0)) if isinstance(loop, LoopView) else loop
-        states = [replace(state, next=value) for state, value in zip(kept, now, strict=False)]
-        stacked = zip(loop.scan_outputs, now[len(kept) :], strict=True)
+        changed = replace(loop, condition_out=results_now.pop(0)) if isinstance(loop, LoopView) else loop
+        states = [replace(state, next=value) for state, value in zip(kept, results_now, strict=False)]
+        stacked = zip(loop.scan_outputs, results_now[len(kept) :], strict=True)
         outputs = [replace(output, inner=value) for output, value in stacked]
         return [rebuild(changed, ctx.names, states=states, scan_outputs=outputs)]
 
-    names = listed(state.inner.name for state in passengers)
+    names = listed(state.inner.name for state in unchanged)
     return Patch(f"made the unchanged states {names} captures", edit)
 
 
-def _may_go(state: State, loop: Loop, ctx: Context) -> bool:
-    """Return True if a copy of the initial value can replace the state wherever the loop returns it."""
-    public = state.final is not None and state.final.is_graph_output()
-    returned = sum(value is state.inner for value in loop.body.outputs) > (state.next is state.inner)
-    return not (public or returned) or can_copy(state.initial, ctx.opset)
+def _can_be_captured(state: State, loop: Loop, ctx: Context) -> bool:
+    """Return True if the body can capture the initial value of ``state`` instead.
+
+    If the graph returns the state, or if the body returns it a second time, the opset must be able to copy the value.
+    """
+    is_graph_output = state.final is not None and state.final.is_graph_output()
+    is_returned_elsewhere = sum(value is state.inner for value in loop.body.outputs) > (state.next is state.inner)
+    return not (is_graph_output or is_returned_elsewhere) or can_copy(state.initial, ctx.opset)
 
 
 RULE = Rule("pass-through-states", "cleanup", "loop", check)

@@ -25,12 +25,12 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     The engine calls the rule again for the next Slice.
     """
-    found = next(((node, part) for node in loop.body if (part := _part(node, ctx.opset)) is not None), None)
-    if found is None:
+    match = next(((node, part) for node in loop.body if (part := _single_part(node, ctx.opset)) is not None), None)
+    if match is None:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        node, (value, axis, start, end) = found
+        node, (value, axis, start, end) = match
         b = ctx.builder()
         read = slice_axis(b, value, axis, start, end)
         b.insert_before(node)
@@ -41,29 +41,29 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch("read one part of a Concat directly instead of a Slice of the whole", edit)
 
 
-def _part(node: ir.Node, opset: int) -> tuple[ir.Value, int, int, int] | None:
-    """Return (part, axis, start, end): the Slice ``node`` reads ``part[start:end]`` along the axis.
+def _single_part(node: ir.Node, opset: int) -> tuple[ir.Value, int, int, int] | None:
+    """Return (part, axis, start, end) if the Slice ``node`` reads ``part[start:end]``, a part of a Concat.
 
     Return None if ``node`` does not read a single part of a Concat.
     """
-    join = producer_of(node.inputs[0], "Concat") if node.op_type == "Slice" and node.domain == "" and node.inputs else None
-    if join is None or join.graph is not node.graph:
+    concat = producer_of(node.inputs[0], "Concat") if node.op_type == "Slice" and node.domain == "" and node.inputs else None
+    if concat is None or concat.graph is not node.graph:
         return None
-    rank = rank_of(join.outputs[0])
+    rank = rank_of(concat.outputs[0])
     spec = slice_spec(node, opset, rank)
     if rank is None or not isinstance(spec, SliceSpec) or len(spec.axes) != 1 or spec.steps[0] != 1:
         return None
-    axis = axis_of(join, 0, rank)
-    sizes = [None if value is None else dim_of(value, axis) for value in join.inputs]
+    axis = axis_of(concat, 0, rank)
+    sizes = [None if value is None else dim_of(value, axis) for value in concat.inputs]
     known = [size for size in sizes if isinstance(size, int)]
     if axis != spec.axes[0] or len(known) < len(sizes):
         return None
-    wanted = slice_range(spec.starts[0], spec.ends[0], 1, sum(known))
-    before = 0
-    for value, size in zip(join.inputs, known, strict=True):
-        if len(wanted) and value is not None and before <= wanted[0] and wanted[-1] < before + size:
-            return value, axis, wanted[0] - before, wanted[-1] + 1 - before
-        before += size
+    positions = slice_range(spec.starts[0], spec.ends[0], 1, sum(known))
+    offset = 0
+    for value, size in zip(concat.inputs, known, strict=True):
+        if len(positions) and value is not None and offset <= positions[0] and positions[-1] < offset + size:
+            return value, axis, positions[0] - offset, positions[-1] + 1 - offset
+        offset += size
     return None
 
 

@@ -33,11 +33,11 @@ from rewrites.ops.versions import (
     unsqueeze,
 )
 
-__all__ = ["Steps", "read_steps", "stack", "steps_of", "unstack"]
+__all__ = ["StackedSteps", "read_steps_directly", "stack", "steps_of", "unstack"]
 
 
 @dataclass(frozen=True)
-class Steps:
+class StackedSteps:
     """The steps of a stack: their ``values`` in order, and the ``axis`` along which the stack has them."""
 
     values: tuple[ir.Value, ...]
@@ -47,12 +47,12 @@ class Steps:
 def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> ir.Value:
     """Join two or more ``steps`` along a new ``axis``, and return the stack.
 
-    If enough sizes are known, this takes two nodes: a Concat along the existing axis number ``axis`` of the steps, and a Reshape.
-    Otherwise, each step is unsqueezed first. The sizes of a step are read from ``like``, a value of the same shape as each step.
+    If enough sizes are known, this takes two nodes: a Concat along the axis of the steps that has the number ``axis``, and a
+    Reshape. Otherwise, each step is unsqueezed first. ``like``: a value with the shape of each step.
     """
-    target = _reshaped(like, axis, len(steps))
-    if target is not None:
-        joined = reshape(b, concat(b, steps, axis), target)
+    shape = _stack_shape(like, axis, len(steps))
+    if shape is not None:
+        joined = reshape(b, concat(b, steps, axis), shape)
         dims = [] if steps[0].shape is None else shape_dims(steps[0].shape)
         if dims:
             joined.shape = ir.Shape([*dims[:axis], len(steps), *dims[axis:]])
@@ -65,10 +65,10 @@ def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> i
     return joined
 
 
-def _reshaped(like: ir.Value, axis: int, count: int) -> list[int] | None:
-    """Return the shape for the Reshape that turns the joined steps into a stack.
+def _stack_shape(like: ir.Value, axis: int, count: int) -> list[int] | None:
+    """Return the shape operand of the Reshape that turns joined steps into a stack; None if impossible.
 
-    Return None if a Reshape cannot do it.
+    ``like``: a value with the shape of each step. ``count``: the number of steps.
     """
     dims = None if like.shape is None else shape_dims(like.shape)
     if dims is None or not 0 <= axis < len(dims):
@@ -89,8 +89,8 @@ def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value
     """Return the ``count`` slices of ``value`` along ``axis``, in order and without this axis.
 
     If ``value`` is a known stack along ``axis``, return the steps from which it was joined. Otherwise, emit nodes. If enough sizes
-    are known, two nodes are enough: a Reshape merges ``axis`` with the next axis, and a Split cuts the merged axis. For this, the
-    next axis must not have size 0, because onnxruntime cannot split an axis of size 0.
+    are known, two nodes are enough: a Reshape merges ``axis`` with the next axis, and a Split cuts the merged axis. The next axis
+    must not have size 0, because onnxruntime cannot split an axis of size 0.
     """
     known = steps_of(value)
     if known is not None and known.axis == axis and len(known.values) == count:
@@ -107,8 +107,8 @@ def unstack(b: Builder, value: ir.Value, axis: int, count: int) -> list[ir.Value
     return [squeeze(b, part, [axis]) for part in split(b, value, axis, None, count)]
 
 
-def steps_of(value: ir.Value) -> Steps | None:
-    """Return the steps of which ``value`` is the stack; None if the function ``stack`` did not compute it."""
+def steps_of(value: ir.Value) -> StackedSteps | None:
+    """Return the steps from which the function ``stack`` joined ``value``, or None."""
     node = value.producer()
     axis = None if node is None else STACK_AXIS.of(node)
     if node is None or axis is None:
@@ -120,20 +120,20 @@ def steps_of(value: ir.Value) -> Steps | None:
         join = None if node.inputs[0] is None else node.inputs[0].producer()
         values = list(join.inputs) if join is not None and join.op_type == "Concat" else [None]
     steps = tuple(value for value in values if value is not None)
-    return Steps(steps, axis) if len(steps) == len(values) else None
+    return StackedSteps(steps, axis) if len(steps) == len(values) else None
 
 
-def read_steps(nodes: Iterable[ir.Node], ctx: Context) -> None:
+def read_steps_directly(nodes: Iterable[ir.Node], ctx: Context) -> None:
     """Replace Gathers and Slices of the stacks that ``nodes`` compute by the steps that they select."""
     for node in nodes:
         for value in node.outputs:
             steps = steps_of(value)
             if steps is not None:
                 for user in dict.fromkeys(user for user, index in value.uses() if index == 0):
-                    _read(user, value, steps, None, ctx)
+                    _replace_reads(user, value, steps, None, ctx)
 
 
-def _read(user: ir.Node, source: ir.Value, steps: Steps, perm: Sequence[int] | None, ctx: Context) -> None:
+def _replace_reads(user: ir.Node, source: ir.Value, steps: StackedSteps, perm: Sequence[int] | None, ctx: Context) -> None:
     """If ``user`` only selects steps of ``source``, replace its result by these steps.
 
     Args:
@@ -150,30 +150,30 @@ def _read(user: ir.Node, source: ir.Value, steps: Steps, perm: Sequence[int] | N
     if user.op_type == "Transpose" and perm is None:
         transposed, order = user.outputs[0], perm_of(user, rank)
         for reader in dict.fromkeys(reader for reader, index in transposed.uses() if index == 0):
-            _read(reader, transposed, steps, order, ctx)
+            _replace_reads(reader, transposed, steps, order, ctx)
         return
-    wanted = _wanted(user, axis, rank, len(steps.values), ctx)
-    if wanted is None:
+    selected = _selected_steps(user, axis, rank, len(steps.values), ctx)
+    if selected is None:
         return
-    positions, single = wanted
+    positions, removes_axis = selected
     build = ctx.builder()
-    rows = [_transposed(build, steps.values[position], steps.axis, perm) for position in positions]
-    if single:
-        _replace(user, rows[0], build, ctx)
-    elif len(rows) == 1:
+    selected_steps = [_transpose_step(build, steps.values[position], steps.axis, perm) for position in positions]
+    if removes_axis:
+        _replace_result(user, selected_steps[0], build, ctx)
+    elif len(selected_steps) == 1:
         readers = [reader for reader, index in user.outputs[0].uses() if index == 0]
         for reader in readers:
             if reader.op_type == "Squeeze" and reader.domain == "" and axes_of(reader, ctx.opset, rank) == (axis,):
-                _replace(reader, rows[0], build, ctx)
+                _replace_result(reader, selected_steps[0], build, ctx)
         if is_read(user.outputs[0]):
-            _replace(user, unsqueeze(build, rows[0], [axis]), build, ctx)
+            _replace_result(user, unsqueeze(build, selected_steps[0], [axis]), build, ctx)
         else:
             build.discard()
     elif perm is None:
-        _replace(user, stack(build, rows, axis, rows[0]), build, ctx)
+        _replace_result(user, stack(build, selected_steps, axis, selected_steps[0]), build, ctx)
 
 
-def _wanted(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tuple[list[int], bool] | None:
+def _selected_steps(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tuple[list[int], bool] | None:
     """Return the positions of the steps that ``user`` selects, and True if it removes the steps axis.
 
     A Gather with a scalar index removes the steps axis. Return None if ``user`` does not select steps at constant positions.
@@ -195,7 +195,7 @@ def _wanted(user: ir.Node, axis: int, rank: int, count: int, ctx: Context) -> tu
     return None
 
 
-def _transposed(build: Builder, step: ir.Value, axis: int, perm: Sequence[int] | None) -> ir.Value:
+def _transpose_step(build: Builder, step: ir.Value, axis: int, perm: Sequence[int] | None) -> ir.Value:
     """Transpose ``step`` so that it equals a step of the stack transposed by ``perm``.
 
     ``axis``: the axis of the steps in the stack before the transposition. ``step`` does not have this axis.
@@ -205,7 +205,8 @@ def _transposed(build: Builder, step: ir.Value, axis: int, perm: Sequence[int] |
     return transpose(build, step, [position - (position > axis) for position in perm if position != axis])
 
 
-def _replace(user: ir.Node, value: ir.Value, build: Builder, ctx: Context) -> None:
+def _replace_result(user: ir.Node, value: ir.Value, build: Builder, ctx: Context) -> None:
+    """Insert the nodes of ``build`` before ``user``, and replace its result by ``value``."""
     build.insert_before(user)
     if value.shape is None and value.producer() is not None:
         value.shape = user.outputs[0].shape

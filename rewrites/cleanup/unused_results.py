@@ -54,28 +54,29 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"dropped {counted(count, 'result')} nobody reads", edit)
 
 
-def _needed_states(loop: Loop, outputs: Sequence[ScanOutput], used: Sequence[State]) -> list[State]:
-    needed = set(used)
-    waiting = [*(output.inner for output in outputs), *(state.next for state in used)]
+def _needed_states(loop: Loop, outputs: Sequence[ScanOutput], read_states: Sequence[State]) -> list[State]:
+    """Return the states on which the condition, the ``outputs`` or the states ``read_states`` depend."""
+    needed = set(read_states)
+    pending = [*(output.inner for output in outputs), *(state.next for state in read_states)]
     if isinstance(loop, LoopView):
-        waiting.append(loop.condition_out)
-    after = {state.inner: state.next for state in loop.states}
-    live: set[ir.Value] = set()
+        pending.append(loop.condition_out)
+    next_of = {state.inner: state.next for state in loop.states}
+    needed_values: set[ir.Value] = set()
     for node in kept_anyway(loop):
-        live.update(node.outputs)
-        waiting.extend(reads(node))
-    while waiting:
-        value = waiting.pop()
+        needed_values.update(node.outputs)
+        pending.extend(reads(node))
+    while pending:
+        value = pending.pop()
         producer = value.producer()
-        if value in live:
+        if value in needed_values:
             continue
-        if value in after:
-            live.add(value)
-            waiting.append(after[value])
+        if value in next_of:
+            needed_values.add(value)
+            pending.append(next_of[value])
         elif producer is not None and producer.graph is loop.body:
-            live.update(producer.outputs)
-            waiting.extend(reads(producer))
-    return [state for state in loop.states if state in needed or state.inner in live]
+            needed_values.update(producer.outputs)
+            pending.extend(reads(producer))
+    return [state for state in loop.states if state in needed or state.inner in needed_values]
 
 
 RULE = Rule("unused-results", "cleanup", "loop", check)

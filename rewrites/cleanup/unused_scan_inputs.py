@@ -19,7 +19,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Find scan inputs that are unread or equal to another scan input."""
+    """Return a patch if scan inputs are unread or equal to another scan input."""
     if isinstance(loop, LoopView) or len(loop.scan_inputs) == 1:
         return NOTHING_HERE
     first: dict[tuple[ir.Value, int, bool], ScanInput] = {}

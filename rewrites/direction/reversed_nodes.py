@@ -42,7 +42,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
 
     def edit() -> list[ir.Node]:
         b = ctx.builder()
-        x = before.write(b)
+        x = before.emit(b)
         b.insert_before(view.node)
         view.node.replace_input_with(0, x)
         view.node.attributes["direction"] = ir.AttrString("direction", "forward" if view.reverse[0] else "reverse")

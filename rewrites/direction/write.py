@@ -10,7 +10,7 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.names import Names
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import const_array, is_overridable, is_read
-from rewrites.ops.rnn.functions import DEFAULTS, compact
+from rewrites.ops.rnn.functions import DEFAULTS, compact_parameters
 from rewrites.ops.rnn.recurrent_node import GATES
 from rewrites.ops.traits import operators
 from rewrites.ops.versions import concat, reshape, split, squeeze, transpose
@@ -30,7 +30,7 @@ def write_bidirectional(b: Builder, pair: Pair) -> tuple[ir.Value, ...]:
     forward = pair.forward
     functions = [function for view in pair.views for function in view.functions[0]]
     names = [function.name for function in functions]
-    alphas, betas = compact(functions)
+    alphas, betas = compact_parameters(functions)
     results = b.ops(
         forward.kind,
         [forward.x, *(_both(b, pair, name) for name in _INPUTS)],

@@ -31,7 +31,7 @@ def ask(rule: Rule[S], subject: S, where: str, ctx: Context) -> Patch | NotAppli
         return veto
     with ctx.vetoes.blaming(rule.name, where), ctx.constants.looking() as wanted:
         outcome = rule.check(subject, ctx)
-    return outcome.after(lambda: ctx.constants.put(wanted)) if wanted and isinstance(outcome, Patch) else outcome
+    return outcome.preceded_by(lambda: ctx.constants.put(wanted)) if wanted and isinstance(outcome, Patch) else outcome
 
 
 class Applying:
@@ -58,7 +58,7 @@ class Applying:
         """
         with self.ctx.vetoes.blaming(rule.name, entry.where):
             replaced = patch.edit()
-        fired = Fired(len(self.report.patches) + 1, rule.name, entry.where, patch.what, patch.made)
+        fired = Fired(len(self.report.patches) + 1, rule.name, entry.where, patch.what, patch.outcome)
         self.report.patches.append(fired)
         entry.fired.append(fired)
         self.ctx.vetoes.patches.append((rule.name, entry.where))

@@ -8,7 +8,7 @@ import onnx_ir as ir
 from rewrites.base.errors import InvariantBroken
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import is_loop, view
-from rewrites.loops.own_results import shared_outputs
+from rewrites.loops.own_results import outputs_without_own_node
 
 __all__ = ["check_invariants"]
 
@@ -47,7 +47,7 @@ def _check_graph(graph: ir.Graph, visible: set[ir.Value], names: set[str], opset
             _check_graph(nested, visible, names, opset, after)
         if is_loop(node):
             loop = view(node, opset)
-            if loop.kind == "Scan" and (shared := shared_outputs(loop.body)):
+            if loop.kind == "Scan" and (shared := outputs_without_own_node(loop.body)):
                 raise InvariantBroken(f"after {after}: output {shared[0]} of the body of '{node.name}' has no node of its own")
         for value in node.outputs:
             if value.name:

@@ -85,7 +85,7 @@ class LoopEngine:
         for rule in LAST if self._applying.report.patches or unread_nodes(graph) else ():
             for node in loops_in(graph):
                 loop, entry = view(node, self._ctx.opset), REPORT.of(node)
-                is_needed = rule not in self._rules and rule.needed is not None and rule.needed(loop)
+                is_needed = rule not in self._rules and rule.crash_prone is not None and rule.crash_prone(loop)
                 if entry is not None and is_needed and unsliced(loop, self._ctx.opset) is None:
                     outcome = ask(rule, loop, entry.where, self._ctx)
                     if isinstance(outcome, Patch) and not self._applying.is_over:

@@ -15,7 +15,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.marks import REPORT, UNROLLED_FROM
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import is_loop, loops_in, view
-from rewrites.loops.view import with_paths
+from rewrites.loops.view import nodes_with_paths
 from rewrites.registry import RULES
 
 __all__ = ["adopt_loops", "close_reports", "nature", "scope_of"]
@@ -28,7 +28,7 @@ def adopt_loops(ctx: Context, report: RewriteReport) -> list[ir.Node]:
     """
     loops = loops_in(ctx.model.graph)
     if not all(map(REPORT.on, loops)):
-        for node, where in with_paths(ctx.model.graph):
+        for node, where in nodes_with_paths(ctx.model.graph):
             if is_loop(node) and not REPORT.on(node):
                 loop = view(node, ctx.opset)
                 size = _size(loop.body)

@@ -67,4 +67,4 @@ def _in_graph(graph: ir.Graph, path: str, ctx: Context) -> tuple[int, list[str]]
 def _make(rule: str, where: str, patch: Patch, ctx: Context) -> None:
     with ctx.vetoes.blaming(rule, where):
         patch.edit()
-    ctx.changes.append(Fired(len(ctx.changes) + 1, rule, where, patch.what, patch.made))
+    ctx.changes.append(Fired(len(ctx.changes) + 1, rule, where, patch.what, patch.outcome))

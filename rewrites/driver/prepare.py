@@ -9,9 +9,9 @@ from rewrites.analysis.shapes.inference import infer_model
 from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies, take_bounds_out_of_bodies
 from rewrites.analysis.whole_reversals import keep_sizes_of_reversals
 from rewrites.base.abilities import Abilities
-from rewrites.cleanup.cleanup import drop_unread
+from rewrites.cleanup.cleanup import remove_unread
 from rewrites.cleanup.constant_branches import is_if
-from rewrites.cleanup.parted_products import part_outer_products, rejoin_outer_products
+from rewrites.cleanup.parted_products import insert_identities, remove_identities
 from rewrites.direction.pairs import may_have_pairs
 from rewrites.driver.model_changes import change_model
 from rewrites.graph.context import Context
@@ -21,7 +21,7 @@ from rewrites.graph.replace import dequantize_outside, lift_initializers
 from rewrites.graph.values import const_array, shape_dims
 from rewrites.graph.walk import all_nodes, has_order, inner_graphs, inner_values, node_graphs
 from rewrites.loops import is_loop
-from rewrites.ops.versions.plain_forms import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
+from rewrites.ops.versions.plain_forms import make_range_inputs_scalars, remove_trailing_absent_inputs, set_onesided
 from rewrites.recurrent_nodes.absent_nodes import is_a_recurrence, lacks
 from rewrites.registry import BEFORE
 from rewrites.tidy.quantization_notes import note_quantized_outputs, note_quantized_weights
@@ -74,12 +74,12 @@ def prepare(ctx: Context) -> None:
     _move_weights_out(ctx, _INFERRED_BYTES)
     _forget_names_in_bodies(graph)
     _declare_steps_and_conditions(graph)
-    spell_out_onesided(graph)
-    drop_absent_at_the_end(graph, ctx.opset)
+    set_onesided(graph)
+    remove_trailing_absent_inputs(graph, ctx.opset)
     infer_model(ctx.model)
     note_quantized_outputs(graph)
     take_bounds_out_of_bodies(ctx)
-    rejoin_outer_products(ctx)
+    remove_identities(ctx)
     keep_sizes_of_reversals(graph, ctx.opset)
     _move_weights_out(ctx, 0)
     for body in [body for node in all_nodes(graph) if is_loop(node) for body in node_graphs(node)]:
@@ -103,16 +103,16 @@ def learn_again(ctx: Context) -> bool:
     if not may_have_pairs(graph) and not any(is_loop(node) or is_if(node) for node in all_nodes(graph)):
         return False
     read = [value for node in all_nodes(graph) if is_loop(node) for value in node.outputs if value.uses()]
-    drop_unread(graph)
+    remove_unread(graph)
     freed = any(not value.uses() for value in read)
     before = shapes_of(inner_values(graph))
     if not all(map(_is_known, before.values())):
         _forget_names_in_bodies(graph)
         put_bounds_into_bodies(ctx)
-        part_outer_products(ctx)
+        insert_identities(ctx)
         infer_model(ctx.model)
         take_bounds_out_of_bodies(ctx)
-        rejoin_outer_products(ctx)
+        remove_identities(ctx)
         _learn_from_captures(ctx)
     decided = _decide(ctx)
     return freed or decided or any(_says_more(value.shape, shape) for value, shape in before.items())

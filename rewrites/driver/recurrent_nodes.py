@@ -10,13 +10,13 @@ import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import NodeReport, Reason
-from rewrites.cleanup.cleanup import drop_unread
+from rewrites.cleanup.cleanup import remove_unread
 from rewrites.direction.pairs import find_pairs, may_be_reversed, may_have_pairs
 from rewrites.driver.applying import ask
 from rewrites.graph.context import Context
 from rewrites.graph.marks import WAS_REFUSED
 from rewrites.graph.walk import all_nodes
-from rewrites.loops.view import with_paths
+from rewrites.loops.view import nodes_with_paths
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
 from rewrites.registry import DEFAULT_NODE_RULES, GUARD_RECURRENCE, NODE_RULES
 from rewrites.rule import NOTHING_HERE, Patch, Rule
@@ -63,7 +63,7 @@ def change_recurrent_nodes(
         only: The nodes to try; None for all recurrent nodes.
     """
     reports = []
-    recurrent = [(node, where) for node, where in with_paths(ctx.model.graph) if is_recurrent(node)]
+    recurrent = [(node, where) for node, where in nodes_with_paths(ctx.model.graph) if is_recurrent(node)]
     for node, where in recurrent:
         if only is not None and node not in only:
             continue
@@ -126,7 +126,7 @@ def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> lis
     if not joining or not may_have_pairs(ctx.model.graph):
         return reports
     (rule,) = joining
-    drop_unread(ctx.model.graph)
+    remove_unread(ctx.model.graph)
     while True:
         left, fired = list[NodeReport](), False
         for pair in find_pairs(ctx.model.graph, ctx.opset):
@@ -167,7 +167,7 @@ def _turn(rule: Rule[RecurrentNode], ctx: Context, fire: Fire) -> list[NodeRepor
 
 
 def _where(wanted: ir.Node, ctx: Context) -> str:
-    return next((where for node, where in with_paths(ctx.model.graph) if node is wanted), "main")
+    return next((where for node, where in nodes_with_paths(ctx.model.graph) if node is wanted), "main")
 
 
 def hand_over_cells(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> list[NodeReport]:
@@ -179,7 +179,7 @@ def hand_over_cells(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> lis
     for rule in rules:
         if rule.subject != "recurrent node" or rule.phase != "native":
             continue
-        for node, where in [(node, where) for node, where in with_paths(ctx.model.graph) if is_recurrent(node)]:
+        for node, where in [(node, where) for node, where in nodes_with_paths(ctx.model.graph) if is_recurrent(node)]:
             view = read(node)
             if isinstance(view, NotApplicable):
                 continue

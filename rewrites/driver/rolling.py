@@ -9,7 +9,7 @@ from typing import Any
 from rewrites.base.report import LoopReport, RewriteReport
 from rewrites.driver.applying import Applying, ask
 from rewrites.graph.marks import REPORT
-from rewrites.loop_form.written_out.chains import Chain, chains_in, without_rank
+from rewrites.loop_form.written_out.chains import Chain, chains_in, tensors_without_rank
 from rewrites.rule import Patch, Rule
 
 __all__ = ["not_worth_rolling", "roll_up_steps"]
@@ -25,7 +25,7 @@ def roll_up_steps(applying: Applying, rules: Sequence[Rule[Any]]) -> None:
     for rule in rules:
         while not applying.is_over and _roll_one(rule, seen, applying):
             pass
-    for value, count in without_rank(ctx.model.graph) if rules else ():
+    for value, count in tensors_without_rank(ctx.model.graph) if rules else ():
         said = f"{count} rows of '{value.name}' are read one by one, perhaps by unrolled steps: declare its rank to find these"
         if said not in applying.report.messages:
             applying.report.messages.append(said)

@@ -14,8 +14,8 @@ import onnx_ir as ir
 
 from rewrites.analysis.shapes.sizes_without_steps import declare_sizes_without_steps
 from rewrites.analysis.shapes.slice_bounds import put_bounds_into_bodies
-from rewrites.cleanup.cleanup import drop_unread
-from rewrites.cleanup.parted_products import part_outer_products
+from rewrites.cleanup.cleanup import remove_unread
+from rewrites.cleanup.parted_products import insert_identities
 from rewrites.driver.model_changes import change_model
 from rewrites.graph.context import Context
 from rewrites.graph.dims import Dim, forgotten, is_made_up
@@ -35,11 +35,11 @@ def tidy(ctx: Context) -> None:
     for rule in PRODUCTS_AFTER:
         change_model(rule, ctx)
     put_bounds_into_bodies(ctx)
-    part_outer_products(ctx)
+    insert_identities(ctx)
     for rule in AFTER:
         change_model(rule, ctx)
     change_model(AXES_OF_SCALARS, ctx)
-    drop_unread(graph)
+    remove_unread(graph)
     change_model(STATELESS_LOOPS, ctx)
     declare_sizes_without_steps(graph, ctx.names)
     for name, value in list(graph.initializers.items()):

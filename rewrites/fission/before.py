@@ -23,38 +23,38 @@ from rewrites.graph.walk import node_graphs
 from rewrites.loops import ScanView, State
 from rewrites.loops.parts import label
 
-__all__ = ["LeavingBefore", "Ready", "find_before"]
+__all__ = ["MovedBefore", "ReadyQueue", "find_before"]
 
-_MANY = 8
+_FREE_OPERATORS = 8
 
 
 @dataclass
-class LeavingBefore:
+class MovedBefore:
     """The work that moves before a loop.
 
     Args:
-        stacks: The stacks of the values that are known before the loop.
+        stacks: The stacks of all body values that can be computed before the loop.
         nodes: The nodes that move.
-        states: The states that the loop does not need any more.
-        refused: The nodes that cannot or should not move, with reasons.
-        alive: The memory that the stacks take.
+        states: The states that the loop no longer needs.
+        refused: For each node that cannot or should not move, the reason.
+        liveness: The memory that the stacks take.
     """
 
     stacks: Stacks
     nodes: list[ir.Node] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     refused: dict[ir.Node, NotApplicable] = field(default_factory=dict)
-    alive: Liveness = field(kw_only=True)
+    liveness: Liveness = field(kw_only=True)
 
 
-class Ready:
+class ReadyQueue:
     """A queue of the nodes whose inputs are all known, and of the states whose next value is known.
 
-    A value is known if it has a stack or is the same in all steps. ``has(value)`` is True if a value is known from the start. Other
-    values become known by calls of ``know``.
+    A body value is known if it has a stack or is the same in all steps. ``is_known`` returns True for values that are known at
+    first. ``mark_known`` adds further values.
     """
 
-    def __init__(self, nodes: Sequence[ir.Node], states: Sequence[State], has: Callable[[ir.Value], bool]) -> None:
+    def __init__(self, nodes: Sequence[ir.Node], states: Sequence[State], is_known: Callable[[ir.Value], bool]) -> None:
         self._nodes, self._states = nodes, states
         self._missing: dict[int, int] = {}
         self._readers: dict[ir.Value, list[int]] = {}
@@ -62,19 +62,19 @@ class Ready:
         self._delays: list[int] = []
         self._waiting: dict[ir.Value, list[int]] = {}
         for i, node in enumerate(self._nodes):
-            missing = {value for value in reads(node) if not has(value)}
+            missing = {value for value in reads(node) if not is_known(value)}
             self._missing[i] = len(missing)
             for value in missing:
                 self._readers.setdefault(value, []).append(i)
             if not missing:
                 self._heap.append(i)
         for i, state in enumerate(self._states):
-            if has(state.next):
+            if is_known(state.next):
                 self._delays.append(i)
             else:
                 self._waiting.setdefault(state.next, []).append(i)
 
-    def know(self, values: Iterable[ir.Value]) -> None:
+    def mark_known(self, values: Iterable[ir.Value]) -> None:
         """Record that ``values`` are known now, and queue the nodes and states that waited for them."""
         for value in values:
             self._delays.extend(self._waiting.pop(value, ()))
@@ -93,60 +93,71 @@ class Ready:
         return [self._states[i] for i in delays]
 
 
-def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> LeavingBefore:
-    """Find the work that can move before the loop, and emit it. The caller inserts or discards the nodes.
+def find_before(loop: ScanView, ctx: Context, sizes: StepSizes) -> MovedBefore:
+    """Find the work that can move before the loop, and emit it.
 
-    If the loop has no states and its whole body can leave, the memory budget is ignored: ``blocks`` can limit the memory later.
+    The caller inserts or discards the emitted nodes. If the loop has no states and its whole body can move, the memory budget is
+    ignored, because ``blocks`` limits the memory later.
     """
     if not loop.states:
-        whole = _attempt(loop, ctx, sizes, {}, bounded=False)
+        whole = _find_unblocked(loop, ctx, sizes, {}, within_budget=False)
         if not whole.refused:
             return whole
         whole.stacks.build.discard()
     blocked: dict[ir.Node, NotApplicable] = {}
     while True:
-        before = _attempt(loop, ctx, sizes, blocked)
-        bound = {output.inner for output in loop.scan_outputs} | {state.next for state in before.states}
-        too_wide = (
-            not_worth_moving(before.nodes, bound, before.stacks, sizes)
-            or _beside_products(before.nodes)
-            or _unscanned(before.nodes)
+        before = _find_unblocked(loop, ctx, sizes, blocked)
+        always_needed = {output.inner for output in loop.scan_outputs} | {state.next for state in before.states}
+        staying = (
+            not_worth_moving(before.nodes, always_needed, before.stacks, sizes)
+            or _needed_beside_products(before.nodes)
+            or _without_scan_type(before.nodes)
         )
-        if not too_wide:
+        if not staying:
             return before
         before.stacks.build.discard()
         blocked.update(before.refused)
-        blocked.update(too_wide)
+        blocked.update(staying)
 
 
-def _attempt(
-    loop: ScanView, ctx: Context, sizes: StepSizes, blocked: dict[ir.Node, NotApplicable], *, bounded: bool = True
-) -> LeavingBefore:
-    before = LeavingBefore(Stacks(loop, ctx.builder()), refused=dict(blocked), alive=Liveness(loop, sizes))
+def _find_unblocked(
+    loop: ScanView, ctx: Context, sizes: StepSizes, blocked: dict[ir.Node, NotApplicable], *, within_budget: bool = True
+) -> MovedBefore:
+    """Find the work that can move before the loop if the nodes of ``blocked`` stay, and emit it.
+
+    ``within_budget``: True if the stacks must fit in the memory budget.
+    """
+    before = MovedBefore(Stacks(loop, ctx.builder()), refused=dict(blocked), liveness=Liveness(loop, sizes))
     nodes = [node for node in loop.body if node not in blocked]
-    ready = Ready(nodes, loop.states, before.stacks.has)
+    queue = ReadyQueue(nodes, loop.states, before.stacks.has)
     while True:
-        while (node := ready.next_node()) is not None:
-            refusal = _refusal(node, sizes if bounded and _is_stacked(node, before.stacks) else None) or _add(node, before, bounded)
+        while (node := queue.next_node()) is not None:
+            refusal = _obstacle(node, sizes if within_budget and _is_stacked(node, before.stacks) else None) or _emit_for_all_steps(
+                node, before, within_budget
+            )
             if refusal is None:
                 before.nodes.append(node)
-                before.alive.read(node)
-                ready.know(node.outputs)
+                before.liveness.release_after(node)
+                queue.mark_known(node.outputs)
             else:
                 before.refused[node] = refusal
-        delays = ready.next_states()
-        for state in delays:
+        known_states = queue.next_states()
+        for state in known_states:
             before.states.append(state)
             if state.inner.uses():
                 built = len(before.stacks.build.nodes)
                 before.stacks.place(state.inner, before.stacks.delayed(state))
-                before.alive.hold({state.inner: before.stacks.get(state.inner)}, before.stacks.build.nodes[built:])
-                ready.know([state.inner])
-        if not delays:
+                before.liveness.add({state.inner: before.stacks.get(state.inner)}, before.stacks.build.nodes[built:])
+                queue.mark_known([state.inner])
+        if not known_states:
             return before
 
 
-def _refusal(node: ir.Node, sizes: StepSizes | None) -> NotApplicable | None:
+def _obstacle(node: ir.Node, sizes: StepSizes | None) -> NotApplicable | None:
+    """Return a reason if ``node`` must run once per step, or if its results are too large for stacks.
+
+    ``sizes``: the sizes of the values of a step. None allows results of any size.
+    """
     unsafe = not_repeatable(node)
     if unsafe is not None or sizes is None:
         return unsafe
@@ -161,10 +172,10 @@ def _is_stacked(node: ir.Node, stacks: Stacks) -> bool:
     )
 
 
-def _add(node: ir.Node, before: LeavingBefore, bounded: bool) -> NotApplicable | None:
+def _emit_for_all_steps(node: ir.Node, before: MovedBefore, within_budget: bool) -> NotApplicable | None:
     """Emit ``node`` for all steps at once. Return a reason if this is impossible, else None.
 
-    ``bounded``: True if the result must fit in the memory budget.
+    ``within_budget``: True if the result must fit in the memory budget.
     """
     stacks, build = before.stacks, before.stacks.build
     built, known = len(build.nodes), len(stacks.known)
@@ -173,10 +184,12 @@ def _add(node: ir.Node, before: LeavingBefore, bounded: bool) -> NotApplicable |
         return refusal
     results = {value: stacks.get(value) for value in node.outputs}
     refusal = None
-    if bounded:
-        refusal = _too_many(node, len(build.nodes) - built, before) or before.alive.refusal(results, build.nodes[built:])
+    if within_budget:
+        refusal = _operator_count_obstacle(node, len(build.nodes) - built, before) or before.liveness.refusal(
+            results, build.nodes[built:]
+        )
     if refusal is None:
-        before.alive.hold(results, build.nodes[built:])
+        before.liveness.add(results, build.nodes[built:])
         return None
     for value in list(stacks.known)[known:]:
         del stacks.known[value]
@@ -184,32 +197,33 @@ def _add(node: ir.Node, before: LeavingBefore, bounded: bool) -> NotApplicable |
     return refusal
 
 
-def _too_many(node: ir.Node, operators: int, before: LeavingBefore) -> NotApplicable | None:
-    """Return a reason if ``node`` takes too many operators for all steps at once.
+def _operator_count_obstacle(node: ir.Node, operators: int, before: MovedBefore) -> NotApplicable | None:
+    """Return a reason if running ``node`` for all steps at once takes too many operators.
 
-    The limit is ``_MANY`` operators or, if the loop has more steps than that, the number of steps.
+    ``operators``: their number. At most ``_FREE_OPERATORS``, or one per step, are allowed.
     """
-    sizes = before.alive.sizes
-    if operators <= _MANY or not sizes.steps_known or operators <= sizes.steps:
+    sizes = before.liveness.sizes
+    if operators <= _FREE_OPERATORS or not sizes.steps_known or operators <= sizes.steps:
         return None
     detail = f"{node.op_type} {label(node)} takes {operators} operators for all {sizes.steps} steps at once"
     return NotApplicable("COST-FEW-STEPS", detail)
 
 
-def _beside_products(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
-    """Return the ``nodes`` that dequantize an operand of a product that stays in the loop, with a reason.
+def _needed_beside_products(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
+    """Return reasons for the ``nodes`` that must stay beside a quantized product in the loop.
 
-    onnxruntime multiplies integers only if these nodes are in the same graph as the product. Otherwise, it multiplies in float32.
+    These nodes dequantize an operand of the product. onnxruntime multiplies integers only if the product and the DequantizeLinear
+    are in the same graph.
     """
     leaving = set(nodes)
     stay = NotApplicable("COST-WIDER", "the operands of a quantized product are dequantized beside it", silent=True)
     return {node: stay for node in nodes if not leaving.issuperset(quantized_products(node))}
 
 
-def _unscanned(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
-    """Return the ``nodes`` that must stay because of the types of their results, with reasons.
+def _without_scan_type(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
+    """Return reasons for the ``nodes`` whose results have a type that no Scan supports.
 
-    If they moved, the loop would have to scan results of a type that no Scan supports.
+    Such a node must stay if the loop reads its result, because the loop would have to scan the result.
     """
     leaving = set(nodes)
     refusals = {node: next(filter(None, map(unscanned, node.outputs)), None) for node in nodes}

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
-from rewrites.fission.before import LeavingBefore
+from rewrites.fission.before import MovedBefore
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -28,7 +28,7 @@ from rewrites.loops.own_results import give_own_nodes
 from rewrites.ops.versions import concat, gather, shape_of, slice_axis, unsqueeze
 from rewrites.rule import Patch
 
-__all__ = ["Blocks", "choose_blocks", "in_blocks"]
+__all__ = ["Blocks", "blocks_patch", "choose_blocks"]
 
 _CACHE_BYTES = 1 << 20
 _WHOLE_BYTES = 1 << 21
@@ -38,42 +38,42 @@ _END = 2**63 - 1
 
 @dataclass(frozen=True)
 class Blocks:
-    """The ``steps`` of a block, and ``step_bytes``, the bytes of the largest temporary of one step.
+    """The number of ``steps`` in a block, and the bytes of the largest temporary of one step.
 
-    If ``steps`` is None, the model computes the number. For this, one step is assumed to take ``unit`` bytes for each element of
-    ``sources``, which are values from outside the loop and rows of scan inputs.
+    If ``steps`` is None, the model computes the number. It assumes that one step takes ``bytes_per_element`` bytes for each element
+    of ``sources``, which are values from outside the loop and rows of scan inputs.
     """
 
     steps: int | None
     step_bytes: int
     sources: tuple[ir.Value, ...] = ()
-    unit: int = 1
+    bytes_per_element: int = 1
 
 
 @dataclass(frozen=True)
 class BlockRows:
     """The ``size`` of a block in steps and the ``count`` of blocks, as int64 tensors of one element.
 
-    ``filling``: the indices of the rows that fill up the last block; None if the last block is full anyway.
+    ``padding``: the indices of the rows that fill up the last block; None if the last block is full anyway.
     """
 
     size: ir.Value
     count: ir.Value
-    filling: ir.Value | None
+    padding: ir.Value | None
     known_size: int | None = None
     known_steps: int | None = None
 
 
-def choose_blocks(loop: ScanView, before: LeavingBefore, sizes: StepSizes, opset: int) -> Blocks | NotApplicable | None:
-    """Return blocks that fit in the cache, a reason against blocks, or None to run all steps at once."""
+def choose_blocks(loop: ScanView, before: MovedBefore, sizes: StepSizes, opset: int) -> Blocks | NotApplicable | None:
+    """Return the block size to use, a reason against blocks, or None to run all steps at once."""
     values = [value for node in before.nodes for value in node.outputs]
     largest = max([1, *map(sizes.step, values)])
     io = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
     budget = sizes.options.memory_budget
     blown_up = largest > 2 * max(map(sizes.step, io), default=1)
-    sources = _open_sources(loop, before, sizes)
+    sources = _values_of_unknown_size(loop, before, sizes)
     known = sizes.steps_known and not sources
-    over_budget = known and before.alive.most > budget
+    over_budget = known and before.liveness.peak > budget
     if loop.states or not (blown_up or over_budget):
         return None
     if not sizes.options.target.loops and isinstance(loop.steps, int) and not over_budget:
@@ -83,7 +83,7 @@ def choose_blocks(loop: ScanView, before: LeavingBefore, sizes: StepSizes, opset
     if known:
         if not over_budget and largest * sizes.steps <= _WHOLE_BYTES:
             return None
-        count = min(_CACHE_BYTES // largest, budget // max(largest, -(-before.alive.most // sizes.steps)))
+        count = min(_CACHE_BYTES // largest, budget // max(largest, -(-before.liveness.peak // sizes.steps)))
         if count < 2:
             detail = f"one step needs temporaries of about {largest} bytes, so several steps at once gain nothing"
             return NotApplicable("COST-LARGE-STEPS", detail)
@@ -96,7 +96,7 @@ def choose_blocks(loop: ScanView, before: LeavingBefore, sizes: StepSizes, opset
     return Blocks(None, largest, tuple(sources), -(-largest // max(1, elements)))
 
 
-def _open_sources(loop: ScanView, before: LeavingBefore, sizes: StepSizes) -> list[ir.Value]:
+def _values_of_unknown_size(loop: ScanView, before: MovedBefore, sizes: StepSizes) -> list[ir.Value]:
     """Return the values of unknown size that the body reads: outer values and rows of scan inputs."""
     operands = {value: None for node in before.nodes for value in node.inputs if value is not None}
     inner = {value for node in before.nodes for value in node.outputs}
@@ -104,21 +104,21 @@ def _open_sources(loop: ScanView, before: LeavingBefore, sizes: StepSizes) -> li
 
 
 def _is_over_blocks(loop: ScanView) -> bool:
-    """Return True if ``loop`` runs over blocks already: Reshapes cut its inputs and join its results."""
+    """Return True if ``loop`` already runs over blocks: Reshapes cut its inputs and join its results."""
     users = [user for output in loop.scan_outputs if output.outer is not None for user, _ in output.outer.uses()]
     cut = all(_changes_rank(scan.outer.producer(), 1) for scan in loop.scan_inputs)
     return cut and all(_changes_rank(user, -1) for user in users if user.op_type != "Shape")
 
 
-def _changes_rank(node: ir.Node | None, by: int) -> bool:
+def _changes_rank(node: ir.Node | None, increase: int) -> bool:
     if node is None or node.op_type != "Reshape" or node.domain != "" or node.inputs[0] is None:
         return False
     before, after = rank_of(node.inputs[0]), rank_of(node.outputs[0])
-    return before is not None and after == before + by
+    return before is not None and after == before + increase
 
 
-def in_blocks(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that runs ``loop`` in blocks, or a reason if an operator cannot run for several steps at once."""
+def blocks_patch(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApplicable:
+    """Return a patch that runs ``loop`` in blocks, or a reason if an operator has no batching rule."""
     build, inside = ctx.builder(), ctx.builder()
     outside = Stacks(loop, build)
     steps = shape_of(build, loop.scan_inputs[0].outer, 0)
@@ -141,11 +141,11 @@ def in_blocks(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApplic
             inside.discard()
             return refusal
     results = [stacks.full(output.inner) for output in loop.scan_outputs]
-    stand_ins = [_stand_in(output, ctx) for output in loop.scan_outputs]
-    outside.build = tail = ctx.builder()
+    block_results = [_stack_value(output, ctx) for output in loop.scan_outputs]
+    outside.build = build_after = ctx.builder()
     joined = [
-        outside.ordered(_from_blocks(tail, stand_in, rows, steps), output.reverse)
-        for output, stand_in in zip(loop.scan_outputs, stand_ins, strict=True)
+        outside.ordered(_from_blocks(build_after, block_result, rows, steps), output.reverse)
+        for output, block_result in zip(loop.scan_outputs, block_results, strict=True)
     ]
 
     def edit() -> list[ir.Node]:
@@ -157,10 +157,10 @@ def in_blocks(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApplic
         assert loop.node.graph is not None
         build.insert_before(loop.node)
         loop.node.graph.insert_before(loop.node, node)
-        for stand_in, result in zip(stand_ins, node.outputs, strict=True):
-            result.type, result.shape = stand_in.type, stand_in.shape
-            replace_value(stand_in, result, ctx.names)
-        tail.insert_after(loop.node)
+        for block_result, result in zip(block_results, node.outputs, strict=True):
+            result.type, result.shape = block_result.type, block_result.shape
+            replace_value(block_result, result, ctx.names)
+        build_after.insert_after(loop.node)
         for output, result in zip(loop.scan_outputs, joined, strict=True):
             if output.outer is not None:
                 replace_value(output.outer, result, ctx.names)
@@ -172,64 +172,64 @@ def in_blocks(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApplic
     return Patch(f"runs block by block, {size}", edit, (note,))
 
 
-def _stand_in(output: ScanOutput, ctx: Context) -> ir.Value:
+def _stack_value(output: ScanOutput, ctx: Context) -> ir.Value:
     shape = with_axes(output.inner.shape, 0, None, None)
     return ir.Value(name=ctx.names.fresh(f"{output.inner.name}_blocks"), type=output.inner.type, shape=shape)
 
 
-def _fixed_rows(build: Builder, steps: int, most: int) -> BlockRows:
-    """Cut ``steps`` rows into as few blocks of at most ``most`` rows as possible, all of one size."""
-    count = -(-steps // most)
+def _fixed_rows(build: Builder, steps: int, max_size: int) -> BlockRows:
+    """Cut ``steps`` rows into as few equal blocks as possible, of at most ``max_size`` rows each."""
+    count = -(-steps // max_size)
     size = -(-steps // count)
     missing = count * size - steps
-    filling = build.const([steps - 1] * missing) if missing else None
-    return BlockRows(build.const([size]), build.const([count]), filling, size, steps)
+    padding = build.const([steps - 1] * missing) if missing else None
+    return BlockRows(build.const([size]), build.const([count]), padding, size, steps)
 
 
 def _computed_rows(build: Builder, loop: ScanView, steps: ir.Value, blocks: Blocks) -> BlockRows:
-    """Emit nodes that compute the block size: ``blocks.steps`` if known, else what fits in the cache."""
-    unit = build.const([1])
+    """Emit nodes that compute the block size: ``blocks.steps``, or as many steps as fit in the cache."""
+    one = build.const([1])
     if blocks.steps is not None:
         wanted = build.const([blocks.steps])
     else:
-        divisor = _larger(build, steps, unit)
-        total, *rest = [_elements(build, value, loop, divisor) for value in blocks.sources] or [unit]
+        divisor = _maximum(build, steps, one)
+        total, *rest = [_elements_per_step(build, value, loop, divisor) for value in blocks.sources] or [one]
         for elements in rest:
             total = build.op("Add", total, elements)
-        step_bytes = _larger(build, build.op("Mul", total, build.const([blocks.unit])), unit)
-        wanted = _larger(build, build.op("Div", build.const([_CACHE_BYTES]), step_bytes), unit)
+        step_bytes = _maximum(build, build.op("Mul", total, build.const([blocks.bytes_per_element])), one)
+        wanted = _maximum(build, build.op("Div", build.const([_CACHE_BYTES]), step_bytes), one)
     fitting = build.op("Where", build.op("Less", wanted, steps), wanted, steps)  # Min accepts integers only from opset 12 on
-    wanted = _larger(build, fitting, unit)
-    count = _larger(build, _divide_up(build, steps, wanted, unit), unit)
-    size = _divide_up(build, steps, count, unit)
+    wanted = _maximum(build, fitting, one)
+    count = _maximum(build, _divide_rounding_up(build, steps, wanted, one), one)
+    size = _divide_rounding_up(build, steps, count, one)
     missing = build.op("Sub", build.op("Mul", count, size), steps)
-    return BlockRows(size, count, build.op("Expand", build.op("Sub", steps, unit), missing))
+    return BlockRows(size, count, build.op("Expand", build.op("Sub", steps, one), missing))
 
 
-def _larger(build: Builder, left: ir.Value, right: ir.Value) -> ir.Value:
+def _maximum(build: Builder, left: ir.Value, right: ir.Value) -> ir.Value:
     return build.op("Where", build.op("Less", left, right), right, left)
 
 
-def _elements(build: Builder, value: ir.Value, loop: ScanView, steps: ir.Value) -> ir.Value:
+def _elements_per_step(build: Builder, value: ir.Value, loop: ScanView, steps: ir.Value) -> ir.Value:
     scan = next((scan for scan in loop.scan_inputs if scan.inner is value), None)
     count = unsqueeze(build, build.op("Size", value if scan is None else scan.outer), [0])
     return count if scan is None else build.op("Div", count, steps)
 
 
-def _divide_up(build: Builder, number: ir.Value, by: ir.Value, unit: ir.Value) -> ir.Value:
-    return build.op("Div", build.op("Sub", build.op("Add", number, by), unit), by)
+def _divide_rounding_up(build: Builder, dividend: ir.Value, divisor: ir.Value, one: ir.Value) -> ir.Value:
+    return build.op("Div", build.op("Sub", build.op("Add", dividend, divisor), one), divisor)
 
 
 def _to_blocks(build: Builder, value: ir.Value, rows: BlockRows) -> ir.Value:
-    """Reshape [T, ...] to [count, size, ...]."""
+    """Reshape a stack [T, ...] to blocks [count, size, ...]."""
     rest = _sizes_from(build, value, 1)
-    if rows.filling is not None:
-        value = concat(build, [value, gather(build, value, rows.filling, 0)], 0)
+    if rows.padding is not None:
+        value = concat(build, [value, gather(build, value, rows.padding, 0)], 0)
     return _reshape(build, value, [rows.count, rows.size, *rest])
 
 
 def _sizes_from(build: Builder, value: ir.Value, axis: int) -> list[ir.Value]:
-    """Return the sizes of all axes of ``value`` from ``axis`` to the last."""
+    """Return the sizes of ``value`` from axis number ``axis`` to the last axis."""
     rank = rank_of(value)
     if rank is None:
         return [slice_axis(build, build.op("Shape", value), 0, axis, _END)]
@@ -242,9 +242,9 @@ def _reshape(build: Builder, value: ir.Value, dims: Sequence[ir.Value]) -> ir.Va
 
 
 def _from_blocks(build: Builder, value: ir.Value, rows: BlockRows, steps: ir.Value) -> ir.Value:
-    """Reshape [count, size, ...] back to [T, ...]."""
+    """Reshape blocks [count, size, ...] back to a stack [T, ...], without the padding."""
     rest = _sizes_from(build, value, 2)
     flat = _reshape(build, value, [build.op("Mul", rows.count, rows.size), *rest])
     if rows.known_steps is not None:
-        return flat if rows.filling is None else slice_axis(build, flat, 0, 0, rows.known_steps)
+        return flat if rows.padding is None else slice_axis(build, flat, 0, 0, rows.known_steps)
     return build.op("Slice", flat, build.const([0]), steps, build.const([0]))

@@ -23,7 +23,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.base import since
-from rewrites.fission.product_chains import Joined, ProductChain, constant_product, infinite_unlike, joined
+from rewrites.fission.product_chains import JoinedConstants, ProductChain, constant_product, infinity_obstacle, join_constants
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, take_over
@@ -39,63 +39,72 @@ _MOST_WORK = 1 << 31
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch for the first two successive products of the body that can become one."""
-    refused: NotApplicable | None = None
+    """Return a patch for the first two successive products of the body that can be joined."""
+    first_reason: NotApplicable | None = None
     for node in loop.body:
-        chain = _chain(node, ctx)
+        chain = _match_chain(node, ctx)
         if chain is None:
             continue
-        answer = infinite_unlike(chain, loop, ctx) or joined(chain, ctx)
-        if isinstance(answer, Joined):
-            return _patch(chain, answer, loop, ctx)
-        refused = refused or answer
-    return refused or NOTHING_HERE
+        result = infinity_obstacle(chain, loop, ctx) or join_constants(chain, ctx)
+        if isinstance(result, JoinedConstants):
+            return _patch(chain, result, loop, ctx)
+        first_reason = first_reason or result
+    return first_reason or NOTHING_HERE
 
 
-def _chain(node: ir.Node, ctx: Context) -> ProductChain | None:
+def _match_chain(node: ir.Node, ctx: Context) -> ProductChain | None:
+    """Return the two successive products that end at ``node``; None if they cannot be joined."""
     second = constant_product(node)
-    if second is None or second.operand_flipped or second.result.dtype not in _FLOATS | _INTEGERS:
+    if second is None or second.operand_transposed or second.result.dtype not in _FLOATS | _INTEGERS:
         return None
-    add, between, product = None, None, second.operand
+    add, addend, product = None, None, second.operand
     producer = producer_of(product, "Add")
     if producer is not None and _is_read_once(product, node):
         terms = [value for value in producer.inputs if value is not None]
         constants = [value for value in terms if is_constant(value)]
         if len(constants) != 1 or len(terms) != 2:
             return None
-        add, between = producer, constants[0]
-        if node.op_type == "Gemm" and math.prod((static_dims(between) or ())[:-1]) != 1:  # it may have more rows than the product
+        add, addend = producer, constants[0]
+        if node.op_type == "Gemm" and math.prod((static_dims(addend) or ())[:-1]) != 1:  # it may have more rows than the product
             return None
-        product = terms[1 - terms.index(between)]
+        product = terms[1 - terms.index(addend)]
     first = constant_product(product.producer())
-    if first is None or not _is_read_once(product, add or node) or first.on_left != second.on_left or first.wide != second.summed:
+    if (
+        first is None
+        or not _is_read_once(product, add or node)
+        or first.on_left != second.on_left
+        or first.out_size != second.in_size
+    ):
         return None
-    if rank_of(product) != rank_of(second.operand) or (first.operand_flipped and _gemm_lacks_c(ctx)):
+    if rank_of(product) != rank_of(second.operand) or (first.operand_transposed and _gemm_requires_c(ctx)):
         return None
-    if first.added is not None and (between is not None or not is_constant(first.added)):
+    if first.addend is not None and (addend is not None or not is_constant(first.addend)):
         return None
-    whole = {first.scale, first.scale_added, second.scale, second.scale_added} == {1.0}
-    costs_more = first.summed * second.wide > first.summed * first.wide + second.summed * second.wide
-    work = first.summed * first.wide * second.wide
+    whole = {first.scale, first.addend_scale, second.scale, second.addend_scale} == {1.0}
+    costs_more = first.in_size * second.out_size > first.in_size * first.out_size + second.in_size * second.out_size
+    work = first.in_size * first.out_size * second.out_size
     if costs_more or work > _MOST_WORK or not (whole or product.dtype in _FLOATS):
         return None
-    return ProductChain(first, second, add, between)
+    return ProductChain(first, second, add, addend)
 
 
 def _is_read_once(value: ir.Value, reader: ir.Node) -> bool:
+    """Return True if only ``reader``, a node of the same graph, reads ``value``, and it does so once."""
     return value.graph is reader.graph and len(value.uses()) == 1 and not value.is_graph_output()
 
 
-def _gemm_lacks_c(ctx: Context) -> bool:
+def _gemm_requires_c(ctx: Context) -> bool:
+    """Return True if Gemm requires its third operand C in this opset."""
     return ctx.opset < since.GEMM_WITHOUT_C
 
 
-def _patch(chain: ProductChain, constants: Joined, loop: Loop, ctx: Context) -> Patch:
+def _patch(chain: ProductChain, constants: JoinedConstants, loop: Loop, ctx: Context) -> Patch:
+    """Return a patch that replaces ``chain`` by one product with ``constants``."""
     first, second = chain.first, chain.second
     b = ctx.builder()
     array = constants.weights.T if first.on_left else constants.weights
-    extra = None if constants.added is None else b.const(np.ascontiguousarray(constants.added))
-    result = _product(chain, b.const(np.ascontiguousarray(array)), extra, ctx, b)
+    addend = None if constants.addend is None else b.const(np.ascontiguousarray(constants.addend))
+    result = _emit_product(chain, b.const(np.ascontiguousarray(array)), addend, ctx, b)
 
     def edit() -> list[ir.Node]:
         b.insert_before(second.node)
@@ -103,26 +112,26 @@ def _patch(chain: ProductChain, constants: Joined, loop: Loop, ctx: Context) -> 
         remove_nodes([second.node, *([] if chain.add is None else [chain.add]), first.node])
         return [loop.node]
 
-    what = f"{first.summed} x {first.wide} and {second.summed} x {second.wide}"
+    what = f"{first.in_size} x {first.out_size} and {second.in_size} x {second.out_size}"
     return Patch(f"multiplied '{first.operand.name}' by the product of two constant matrices, {what}", edit)
 
 
-def _product(chain: ProductChain, matrix: ir.Value, extra: ir.Value | None, ctx: Context, b: Builder) -> ir.Value:
-    """Emit the product by ``matrix`` that replaces ``chain``, plus the constant ``extra``, if any.
+def _emit_product(chain: ProductChain, matrix: ir.Value, addend: ir.Value | None, ctx: Context, b: Builder) -> ir.Value:
+    """Emit the product by ``matrix`` that replaces ``chain``, and add ``addend`` if there is one.
 
     If one of the two products of ``chain`` is a Gemm and the opset allows it, the new product is a Gemm as well.
     """
     first, second = chain.first, chain.second
-    added, beta = second.added, second.scale_added
+    added, beta = second.addend, second.addend_scale
     is_gemm = "Gemm" in (first.node.op_type, second.node.op_type)
-    if is_gemm and added is None and extra is not None and math.prod((static_dims(extra) or ())[:-1]) == 1:
-        added, beta, extra = extra, 1.0, None
-    if is_gemm and (added is not None or not _gemm_lacks_c(ctx)):
-        flag = int(first.operand_flipped) or None
-        result = b.op("Gemm", first.operand, matrix, added, transA=flag, beta=None if beta == 1.0 else beta)
+    if is_gemm and added is None and addend is not None and math.prod((static_dims(addend) or ())[:-1]) == 1:
+        added, beta, addend = addend, 1.0, None
+    if is_gemm and (added is not None or not _gemm_requires_c(ctx)):
+        transposed = int(first.operand_transposed) or None
+        result = b.op("Gemm", first.operand, matrix, added, transA=transposed, beta=None if beta == 1.0 else beta)
     else:
         result = b.op("MatMul", *((matrix, first.operand) if first.on_left else (first.operand, matrix)))
-    return result if extra is None else b.op("Add", result, extra)
+    return result if addend is None else b.op("Add", result, addend)
 
 
 RULE = Rule("chained-products", "fission", "loop", check)

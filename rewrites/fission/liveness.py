@@ -25,91 +25,93 @@ _VIEWS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 class Liveness:
-    """Tracks the bytes of the stacks that exist ``now``, and the ``most`` bytes that existed at any time.
+    """Tracks the bytes of stacks: those that exist now (``current``), and the maximum so far (``peak``).
 
-    Stacks that other splits of the same loop created before count too. The loop's own scan outputs do not count.
+    Stacks from earlier splits of the same loop count too. The loop's own scan outputs do not count.
     """
 
     def __init__(self, loop: ScanView, sizes: StepSizes) -> None:
-        self.now = self.most = STACK_BYTES.of(loop.node) or 0
+        self.current = self.peak = STACK_BYTES.of(loop.node) or 0
         self.sizes = sizes
-        self._costs: dict[ir.Value, int] = {}
+        self._sizes_by_value: dict[ir.Value, int] = {}
         self._readers = Counter(value for node in loop.body for value in set(reads(node)))
         self._readers.update(state.next for state in loop.states)
 
     def copy(self) -> "Liveness":
         """Return an independent copy."""
         other = copy(self)
-        other._costs, other._readers = dict(self._costs), Counter(self._readers)
+        other._sizes_by_value, other._readers = dict(self._sizes_by_value), Counter(self._readers)
         return other
 
-    def refusal(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node] = ()) -> NotApplicable | None:
-        """Return a reason if ``stacks``, added to the existing stacks, exceed the memory budget, else None.
+    def refusal(self, stacks: Mapping[ir.Value, Operand], producers: Sequence[ir.Node] = ()) -> NotApplicable | None:
+        """Return a reason if ``stacks``, added to the current stacks, exceed the memory budget, else None.
 
-        ``built``: the nodes that compute ``stacks``.
+        ``producers``: the nodes that compute ``stacks``.
         """
-        needed, limit = self._needed(stacks, built), self.sizes.options.memory_budget
-        if not needed or self.now + needed <= limit:
+        needed, limit = self._bytes_needed(stacks, producers), self.sizes.options.memory_budget
+        if not needed or self.current + needed <= limit:
             return None
         name = next((value.name for value in stacks), "")
-        held = f" beside the {self.now} that other stacks take" if self.now else ""
-        return NotApplicable("MEMORY-BUDGET", f"'{name}' takes about {needed} bytes for all steps{held} (limit: {limit})")
+        existing = f" beside the {self.current} that other stacks take" if self.current else ""
+        return NotApplicable("MEMORY-BUDGET", f"'{name}' takes about {needed} bytes for all steps{existing} (limit: {limit})")
 
-    def hold(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node] = ()) -> None:
-        """Add ``stacks`` to the stacks that exist ``now``, and update ``most``.
+    def add(self, stacks: Mapping[ir.Value, Operand], producers: Sequence[ir.Node] = ()) -> None:
+        """Add ``stacks`` to the current stacks.
 
-        ``built``: the nodes that compute ``stacks``. Their intermediate results can raise ``most``, but do not exist afterwards.
+        ``producers``: the nodes that compute ``stacks``. Their intermediate results can raise ``peak``, but do not stay in memory.
         """
-        self.most = max(self.most, self.now + self._needed(stacks, built))
+        self.peak = max(self.peak, self.current + self._bytes_needed(stacks, producers))
         for value, operand in stacks.items():
             if self._readers[value]:
-                self._costs[value] = self._cost(value, operand)
-                self.now += self._costs[value]
+                self._sizes_by_value[value] = self._bytes_of(value, operand)
+                self.current += self._sizes_by_value[value]
 
-    def read(self, node: ir.Node) -> None:
-        """Release the stacks whose last reader is ``node``, a node of the body."""
+    def release_after(self, node: ir.Node) -> None:
+        """Release the stacks that no body node after ``node`` reads."""
         for value in set(reads(node)):
             self._readers[value] -= 1
             if not self._readers[value]:
-                self.now -= self._costs.pop(value, 0)
+                self.current -= self._sizes_by_value.pop(value, 0)
 
-    def forget(self, states: Iterable[State]) -> None:
+    def ignore_states(self, states: Iterable[State]) -> None:
         """Stop counting ``states`` as readers of their next values, because the loop keeps these states."""
         self._readers.subtract(state.next for state in states)
 
-    def note_on(self, node: ir.Node) -> None:
-        """Record ``most`` on ``node``, a loop that results from this split. Later splits count these bytes."""
-        STACK_BYTES.put(node, self.most)
+    def record_on(self, node: ir.Node) -> None:
+        """Record ``peak`` on the loop ``node``, so that later splits of this loop count these bytes."""
+        STACK_BYTES.put(node, self.peak)
 
-    def _needed(self, stacks: Mapping[ir.Value, Operand], built: Sequence[ir.Node]) -> int:
+    def _bytes_needed(self, stacks: Mapping[ir.Value, Operand], producers: Sequence[ir.Node]) -> int:
+        """Return the bytes of ``stacks`` and of the intermediate results of ``producers``."""
         results = {operand.value for operand in stacks.values()}
-        return sum(self._cost(value, operand) for value, operand in stacks.items()) + self._working(built, results)
+        return sum(self._bytes_of(value, operand) for value, operand in stacks.items()) + self._peak_bytes(producers, results)
 
-    def _cost(self, value: ir.Value, operand: Operand) -> int:
+    def _bytes_of(self, value: ir.Value, operand: Operand) -> int:
+        """Return the bytes of ``operand``, the stack of ``value``. A scan output of the loop counts 0."""
         if value in self.sizes.stacked:
             return 0
         return self.sizes.step(value) * (self.sizes.steps if operand.batched else 1)
 
-    def _working(self, nodes: Sequence[ir.Node], apart: Iterable[ir.Value] = ()) -> int:
-        """Return the most bytes that the results of ``nodes`` and their nested graphs take at a time.
+    def _peak_bytes(self, nodes: Sequence[ir.Node], uncounted: Iterable[ir.Value] = ()) -> int:
+        """Return the most bytes that results of ``nodes`` and their nested graphs take at the same time.
 
-        ``apart``: results that do not count.
+        ``uncounted``: results that do not count.
         """
         viewed: dict[ir.Value, ir.Value] = {}
         for node in nodes:
             if node.op_type in _VIEWS and node.inputs[0] is not None:
                 viewed[node.outputs[0]] = viewed.get(node.inputs[0], node.inputs[0])
-        read = [{viewed.get(value, value) for value in reads(node)} for node in nodes]
-        readers = Counter(value for values in read for value in values)
-        costs = dict.fromkeys(apart, 0)
-        now = most = 0
-        for node, values in zip(nodes, read, strict=True):
+        read_by_node = [{viewed.get(value, value) for value in reads(node)} for node in nodes]
+        readers = Counter(value for values in read_by_node for value in values)
+        costs = dict.fromkeys(uncounted, 0)
+        current = peak = 0
+        for node, values in zip(nodes, read_by_node, strict=True):
             for value in node.outputs:
-                now += costs.setdefault(value, 0 if value in viewed else self.sizes.outside(value))
-            inner = (sum(map(self.sizes.outside, graph.inputs)) + self._working(list(graph)) for graph in node_graphs(node))
-            most = max(most, now + max(inner, default=0))
+                current += costs.setdefault(value, 0 if value in viewed else self.sizes.outside(value))
+            inner = (sum(map(self.sizes.outside, graph.inputs)) + self._peak_bytes(list(graph)) for graph in node_graphs(node))
+            peak = max(peak, current + max(inner, default=0))
             for value in values:
                 readers[value] -= 1
                 if not readers[value]:
-                    now -= costs.pop(value, 0)
-        return most
+                    current -= costs.pop(value, 0)
+        return peak

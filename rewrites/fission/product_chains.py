@@ -16,7 +16,7 @@ from rewrites.loops import Loop, LoopView
 from rewrites.ops.versions import axis_of
 from rewrites.rule import NotApplicable
 
-__all__ = ["Joined", "ProductChain", "constant_product", "infinite_unlike", "joined"]
+__all__ = ["JoinedConstants", "ProductChain", "constant_product", "infinity_obstacle", "join_constants"]
 
 _MOST_BYTES = 1 << 26
 _MOST_CANCELLED = 256
@@ -27,24 +27,24 @@ _FAR_FROM_OVERFLOW = 1e30
 
 @dataclass(frozen=True)
 class ConstantProduct:
-    """The product ``scale`` * ``operand`` @ ``matrix``, plus ``scale_added`` * ``added`` if there is one.
+    """A product ``scale`` * ``operand`` @ ``matrix``, perhaps plus ``addend_scale`` * ``addend``.
 
-    ``on_left``: the product is ``matrix`` @ ``operand`` instead. ``flipped``: the matrix is transposed before the product.
-    ``operand_flipped``: the operand is transposed before the product. ``summed``: the size of the matrix along the axis over which
-    the product sums. ``wide``: the other size of the matrix.
+    ``on_left``: the product is ``matrix`` @ ``operand`` instead. ``transposed``, ``operand_transposed``: the matrix or the operand
+    is transposed before the product. ``in_size``: the size of the matrix along the axis over which the product sums. ``out_size``:
+    its other size.
     """
 
     node: ir.Node
     operand: ir.Value
     matrix: ir.Value
     on_left: bool
-    summed: int
-    wide: int
-    flipped: bool = False
-    operand_flipped: bool = False
+    in_size: int
+    out_size: int
+    transposed: bool = False
+    operand_transposed: bool = False
     scale: float = 1.0
-    added: ir.Value | None = None
-    scale_added: float = 1.0
+    addend: ir.Value | None = None
+    addend_scale: float = 1.0
 
     @property
     def result(self) -> ir.Value:
@@ -52,40 +52,40 @@ class ConstantProduct:
         return self.node.outputs[0]
 
     def weights(self) -> np.ndarray | None:
-        """Return ``scale`` * ``matrix`` as [summed, wide], floats as float64; None if the matrix is too large."""
+        """Return ``scale`` * ``matrix`` as [in_size, out_size], floats as float64; None if it is too large."""
         array = const_array(self.matrix, limit=_MOST_BYTES)
         if array is None:
             return None
-        array = array.T if self.flipped != self.on_left else array
+        array = array.T if self.transposed != self.on_left else array
         return array.astype(np.float64) * self.scale if array.dtype.kind == "f" else array
 
 
 @dataclass(frozen=True)
 class ProductChain:
-    """``second`` multiplies the result of ``first``. The node ``add``, if any, adds ``between`` before."""
+    """Two products: ``second`` multiplies the result of ``first``, to which ``add`` may add ``addend``."""
 
     first: ConstantProduct
     second: ConstantProduct
     add: ir.Node | None
-    between: ir.Value | None
+    addend: ir.Value | None
 
 
 @dataclass(frozen=True)
-class Joined:
-    """The product that replaces a chain: times ``weights`` [summed, wide], then plus ``added`` if any."""
+class JoinedConstants:
+    """The constants of the product that replaces a chain: its matrix ``weights``, and its ``addend``."""
 
     weights: np.ndarray
-    added: np.ndarray | None
+    addend: np.ndarray | None
 
 
-def joined(chain: ProductChain, ctx: Context) -> Joined | NotApplicable | None:
+def join_constants(chain: ProductChain, ctx: Context) -> JoinedConstants | NotApplicable | None:
     """Return the constants of the joined product, or a reason if its result could differ too much.
 
     Return None if the constants are too large or the shapes do not fit.
     """
     first, second, dtype = chain.first, chain.second, chain.second.result.dtype
-    a, b, c = first.weights(), second.weights(), _between(chain)
-    if a is None or b is None or dtype is None or (c is None and _value_between(chain) is not None):
+    a, b, c = first.weights(), second.weights(), _addend_array(chain)
+    if a is None or b is None or dtype is None or (c is None and _addend(chain) is not None):
         return None
     names = f"'{first.matrix.name}' and '{second.matrix.name}'"
     with np.errstate(all="ignore"):
@@ -100,31 +100,31 @@ def joined(chain: ProductChain, ctx: Context) -> Joined | NotApplicable | None:
             cancels = cancels | (np.abs(c) @ np.abs(b) > np.maximum(most, _MOST_CANCELLED * np.abs(added)))
         if cancels.any():
             return NotApplicable("PRODUCTS-CORNERS", f"the product of {names}, or of the constant added in between, cancels")
-    return Joined(weights, added if added is None or not first.on_left else np.swapaxes(added, -1, -2))
+    return JoinedConstants(weights, added if added is None or not first.on_left else np.swapaxes(added, -1, -2))
 
 
-def _between(chain: ProductChain) -> np.ndarray | None:
-    """Return the constant that is added between the products as [..., wide]. If ``on_left``, transpose it."""
+def _addend_array(chain: ProductChain) -> np.ndarray | None:
+    """Return the constant that is added between the products, [..., out_size], transposed if ``on_left``."""
     first = chain.first
-    c = const_array(_value_between(chain), limit=_MOST_BYTES)
+    c = const_array(_addend(chain), limit=_MOST_BYTES)
     if c is None:
         return None
-    if chain.between is None and first.scale_added != 1.0:
-        c = c.astype(np.float64) * first.scale_added
+    if chain.addend is None and first.addend_scale != 1.0:
+        c = c.astype(np.float64) * first.addend_scale
     c = c.reshape((1,) * (1 + first.on_left - c.ndim) + c.shape)
     c = np.swapaxes(c, -1, -2) if first.on_left else c
-    return np.broadcast_to(c, (*c.shape[:-1], first.wide)) if c.shape[-1] in (1, first.wide) else None
+    return np.broadcast_to(c, (*c.shape[:-1], first.out_size)) if c.shape[-1] in (1, first.out_size) else None
 
 
-def _value_between(chain: ProductChain) -> ir.Value | None:
-    return chain.first.added if chain.between is None else chain.between
+def _addend(chain: ProductChain) -> ir.Value | None:
+    return chain.first.addend if chain.addend is None else chain.addend
 
 
-def infinite_unlike(chain: ProductChain, loop: Loop, ctx: Context) -> NotApplicable | None:
+def infinity_obstacle(chain: ProductChain, loop: Loop, ctx: Context) -> NotApplicable | None:
     """Return a reason if joining the products could change the result for an infinite operand, else None.
 
-    If a row of the operand has an infinite number, the first product has infinities in all elements of the row. The second product
-    adds these infinities. If their signs differ, this gives NaN, but the joined product may give infinities.
+    If a row of the operand has an infinity, the first product has infinities in all elements of this row. The second product adds
+    these infinities. If their signs differ, the sum is NaN, but the joined product may return infinities.
     """
     first, second = chain.first, chain.second
     if second.result.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE) or ctx.options.fast_math:
@@ -135,14 +135,14 @@ def infinite_unlike(chain: ProductChain, loop: Loop, ctx: Context) -> NotApplica
     for product in (first, second):
         array = product.weights()
         growth *= 1.0 if array is None else max(1.0, float(np.abs(array).sum(0).max()))
-    if _largest(first.operand, loop) * growth <= _FAR_FROM_OVERFLOW:
+    if _magnitude_bound(first.operand, loop) * growth <= _FAR_FROM_OVERFLOW:
         return None
     names = f"'{first.matrix.name}' and '{second.matrix.name}' make NaN, and their product might not"
     return NotApplicable("PRODUCTS-CORNERS", f"'{first.operand.name}' may be infinite: of that, {names}")
 
 
 def _is_normalised(value: ir.Value, ctx: Context) -> bool:
-    """Return True if each user of ``value`` turns a row of only infinities and NaN into a row of only NaN."""
+    """Return True if each user of ``value`` turns a row of infinities and NaN into a row of only NaN."""
 
     def results(reached: ir.Value) -> list[ir.Value]:
         return [node.outputs[0] for node, _ in reached.uses() if _keeps_infinite(node)]
@@ -166,10 +166,10 @@ def _normalises(node: ir.Node, ctx: Context) -> bool:
     return node.op_type in ("Softmax", "LayerNormalization") and rank is not None and axis_of(node, default, rank) == rank - 1
 
 
-def _largest(value: ir.Value, loop: Loop) -> float:
+def _magnitude_bound(value: ir.Value, loop: Loop) -> float:
     """Return a bound of the magnitude of ``value`` in all steps, except for NaN; infinity if unknown.
 
-    A state is bounded if its initial value is bounded, and if its next value is bounded whatever values the states have.
+    A state is bounded if its initial value is bounded, and if its next value is bounded for any values of the states.
     """
     outside = _Bounds()
     known = {} if isinstance(loop, LoopView) else {scan.inner: outside.bound(scan.outer) for scan in loop.scan_inputs}
@@ -178,7 +178,7 @@ def _largest(value: ir.Value, loop: Loop) -> float:
     return _Bounds(known).bound(value)
 
 
-def _of_product(bounds: "_Bounds", node: ir.Node) -> float:
+def _product_bound(bounds: "_Bounds", node: ir.Node) -> float:
     terms = None if node.inputs[0] is None else dim_of(node.inputs[0], -1)
     return math.prod(map(bounds.bound, node.inputs)) * terms if isinstance(terms, int) else math.inf
 
@@ -192,14 +192,14 @@ _TRANSFER: Mapping[str, Callable[["_Bounds", ir.Node], float]] = {
     **dict.fromkeys(("Concat", "Max", "Min"), lambda bounds, node: max(map(bounds.bound, node.inputs))),
     **dict.fromkeys(("Add", "Sub", "Sum"), lambda bounds, node: sum(map(bounds.bound, node.inputs))),
     "Cast": lambda _, node: 1.0 if node.inputs[0] is not None and node.inputs[0].dtype == ir.DataType.BOOL else math.inf,
-    "MatMul": _of_product,
+    "MatMul": _product_bound,
     "Mul": lambda bounds, node: math.prod(map(bounds.bound, node.inputs)),
     "Where": lambda bounds, node: max(map(bounds.bound, node.inputs[1:])),
 }
 
 
 class _Bounds(Domain[float]):
-    """Computes bounds of the magnitudes of values."""
+    """Computes upper bounds of the magnitudes of values."""
 
     transfer = _TRANSFER
 
@@ -226,10 +226,10 @@ def constant_product(node: ir.Node | None) -> ConstantProduct | None:
     if left is None or right is None or rank_of(node.outputs[0]) is None:
         return None
     if _is_matrix(right) and not is_constant(left):
-        return _by_right(node, left, right)
+        return _with_right_matrix(node, left, right)
     if _is_matrix(left) and not is_constant(right) and node.op_type == "MatMul" and (rank_of(right) or 0) >= _MATRIX:
-        wide, summed = static_dims(left) or (0, 0)
-        return ConstantProduct(node, right, left, True, summed, wide)
+        out_size, in_size = static_dims(left) or (0, 0)
+        return ConstantProduct(node, right, left, True, in_size, out_size)
     return None
 
 
@@ -238,13 +238,13 @@ def _is_matrix(value: ir.Value) -> bool:
     return is_constant(value) and dims is not None and len(dims) == _MATRIX and 0 not in dims
 
 
-def _by_right(node: ir.Node, operand: ir.Value, matrix: ir.Value) -> ConstantProduct:
-    summed, wide = static_dims(matrix) or (0, 0)
+def _with_right_matrix(node: ir.Node, operand: ir.Value, matrix: ir.Value) -> ConstantProduct:
+    in_size, out_size = static_dims(matrix) or (0, 0)
     if node.op_type == "MatMul":
-        return ConstantProduct(node, operand, matrix, False, summed, wide)
-    number = node.attributes
-    flipped, operand_flipped = bool(number.get_int("transB", 0)), bool(number.get_int("transA", 0))
-    scale, scale_added = number.get_float("alpha", 1.0), number.get_float("beta", 1.0)
-    added = node.inputs[2] if len(node.inputs) > 2 and scale_added != 0.0 else None
-    sizes = (wide, summed) if flipped else (summed, wide)
-    return ConstantProduct(node, operand, matrix, False, *sizes, flipped, operand_flipped, scale, added, scale_added)
+        return ConstantProduct(node, operand, matrix, False, in_size, out_size)
+    attributes = node.attributes
+    transposed, operand_transposed = bool(attributes.get_int("transB", 0)), bool(attributes.get_int("transA", 0))
+    scale, addend_scale = attributes.get_float("alpha", 1.0), attributes.get_float("beta", 1.0)
+    addend = node.inputs[2] if len(node.inputs) > 2 and addend_scale != 0.0 else None
+    sizes = (out_size, in_size) if transposed else (in_size, out_size)
+    return ConstantProduct(node, operand, matrix, False, *sizes, transposed, operand_transposed, scale, addend, addend_scale)

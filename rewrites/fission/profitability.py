@@ -39,12 +39,12 @@ class MeasuredSets:
         self._numbers: dict[ir.Value, int] = {}
         self._sizes: list[int] = []
 
-    def of(self, values: Iterable[ir.Value]) -> MeasuredSet:
+    def set_of(self, values: Iterable[ir.Value]) -> MeasuredSet:
         """Return the set of ``values``."""
-        return self.union(MeasuredSet(1 << number, self._sizes[number]) for number in map(self._number, values))
+        return self.union(MeasuredSet(1 << number, self._sizes[number]) for number in map(self._number_of, values))
 
     def union(self, sets: Iterable[MeasuredSet]) -> MeasuredSet:
-        """Return the union of ``sets``. The time is proportional to the members that the largest set lacks."""
+        """Return the union of ``sets``. This takes time for each member that the largest set lacks."""
         first, *rest = sorted(sets, key=lambda measured: measured.size, reverse=True) or [EMPTY]
         members, size = first.members, first.size
         for measured in rest:
@@ -56,7 +56,8 @@ class MeasuredSets:
                 new ^= lowest
         return MeasuredSet(members, size)
 
-    def _number(self, value: ir.Value) -> int:
+    def _number_of(self, value: ir.Value) -> int:
+        """Return the bit number of ``value``. Measure the value at the first call."""
         number = self._numbers.setdefault(value, len(self._sizes))
         if number == len(self._sizes):
             self._sizes.append(self._measure(value))
@@ -64,46 +65,46 @@ class MeasuredSets:
 
 
 def not_worth_moving(
-    nodes: Sequence[ir.Node], bound: Set[ir.Value], stacks: Stacks, sizes: StepSizes
+    nodes: Sequence[ir.Node], always_needed: Set[ir.Value], stacks: Stacks, sizes: StepSizes
 ) -> dict[ir.Node, NotApplicable]:
-    """Return the ``nodes`` that should stay in the loop, with reasons.
+    """Return reasons for the ``nodes`` that should stay in the loop.
 
-    A node and the moving nodes that depend on it stay together if the loop would read more than twice as many bytes of their
-    results as these nodes read from stacks. A large result, such as an outer product, is cheaper to compute in each step than to
-    write for all steps and read back. But a node that multiplies few rows by weights always leaves, because the loop would read
-    the weights in every step.
+    A node and the moving nodes that depend on it form a group. A group stays if the loop would read more than twice as many bytes
+    of the group's results as the group reads from stacks. For example, a large outer product is cheaper to compute in each step
+    than to write for all steps and to read back. But a node that multiplies few rows by weights always moves, because otherwise
+    every step would read the weights.
 
-    The search goes from the last node to the first. If nodes stay, the nodes that compute their inputs are examined again.
+    The groups are examined from the last node to the first. If a group stays, the producers of its inputs are examined again.
 
     Args:
         nodes: The nodes that can move before the loop, in order.
-        bound: Values whose stacks are needed in any case. The nodes that compute them never stay.
+        always_needed: Values whose stacks are needed in any case. The nodes that compute these values never stay.
         stacks: The stacks of the loop.
         sizes: The sizes of the values of a step.
     """
-    position = {node: i for i, node in enumerate(nodes)}
+    positions = {node: i for i, node in enumerate(nodes)}
     moved = set(nodes)
     sets = MeasuredSets(sizes.step)
     leaving: dict[ir.Node, MeasuredSet | None] = {}  # None: the node leaves in any case
     blocked: dict[ir.Node, NotApplicable] = {}
-    waiting = [-i for i in range(len(nodes))][::-1]
+    pending = [-i for i in range(len(nodes))][::-1]
     queued = set(moved)
-    while waiting:
-        node = nodes[-heapq.heappop(waiting)]
+    while pending:
+        node = nodes[-heapq.heappop(pending)]
         queued.discard(node)
         if node not in moved:
             continue
         users = {user: None for value in node.outputs for user, _ in value.uses()}
-        below = [leaving[user] for user in users if user in moved]
-        if None in below or any(value in bound for value in node.outputs) or few_rows(node, sizes):
+        users_results = [leaving[user] for user in users if user in moved]
+        if None in users_results or any(value in always_needed for value in node.outputs) or few_rows(node, sizes):
             leaving[node] = None
             continue
-        own = sets.of(value for value in node.outputs if any(user not in moved for user, _ in value.uses()))
-        results = leaving[node] = sets.union([own, *(measured for measured in below if measured is not None)])
-        if results.size <= 2 * _reads({node: None}, stacks, sizes):
+        own_results = sets.set_of(value for value in node.outputs if any(user not in moved for user, _ in value.uses()))
+        results = leaving[node] = sets.union([own_results, *(measured for measured in users_results if measured is not None)])
+        if results.size <= 2 * _bytes_read({node: None}, stacks, sizes):
             continue
         group = _forward_slice(node, moved)
-        read = _reads(group, stacks, sizes)
+        read = _bytes_read(group, stacks, sizes)
         if not read or results.size <= 2 * read:
             continue
         values = [value for member in group for value in member.outputs]
@@ -111,15 +112,15 @@ def not_worth_moving(
         detail = f"'{name}' and similar values take {results.size} bytes per step, and are computed from {read}"
         blocked |= dict.fromkeys(group, NotApplicable("COST-WIDER", detail, silent=True))
         moved -= group.keys()
-        for producer in _backward_slice(group, position, position[node]):
+        for producer in _backward_slice(group, positions, positions[node]):
             if producer in moved and producer not in queued:
                 queued.add(producer)
-                heapq.heappush(waiting, -position[producer])
-    return blocked | _dearer_than_their_source(moved, bound, stacks, sizes)
+                heapq.heappush(pending, -positions[producer])
+    return blocked | _costlier_than_source(moved, always_needed, stacks, sizes)
 
 
-def _reads(group: dict[ir.Node, None], stacks: Stacks, sizes: StepSizes) -> int:
-    """Return the bytes per step that ``group`` reads from stacks."""
+def _bytes_read(group: dict[ir.Node, None], stacks: Stacks, sizes: StepSizes) -> int:
+    """Return the bytes per step that the nodes of ``group`` read from stacks."""
     entering = {value: None for node in group for value in node.inputs if value is not None and value.producer() not in group}
     return sum(sizes.step(value) for value in entering if stacks.get(value).batched)
 
@@ -127,34 +128,34 @@ def _reads(group: dict[ir.Node, None], stacks: Stacks, sizes: StepSizes) -> int:
 def _forward_slice(node: ir.Node, moved: set[ir.Node]) -> dict[ir.Node, None]:
     """Return ``node`` and the nodes of ``moved`` that depend on it."""
     group = {node: None}
-    waiting = [node]
-    while waiting:
-        users = {user: None for value in waiting.pop().outputs for user, _ in value.uses() if user in moved and user not in group}
+    pending = [node]
+    while pending:
+        users = {user: None for value in pending.pop().outputs for user, _ in value.uses() if user in moved and user not in group}
         group.update(users)
-        waiting.extend(users)
+        pending.extend(users)
     return group
 
 
-def _backward_slice(group: Iterable[ir.Node], position: dict[ir.Node, int], after: int) -> set[ir.Node]:
-    """Return the nodes on which ``group`` depends and whose position is greater than ``after``."""
+def _backward_slice(group: Iterable[ir.Node], positions: dict[ir.Node, int], start: int) -> set[ir.Node]:
+    """Return the nodes on which ``group`` depends. Only nodes at positions greater than ``start`` count."""
     nodes: set[ir.Node] = set()
-    waiting = list(group)
-    while waiting:
-        producers = {value.producer() for value in waiting.pop().inputs if value is not None}
-        new = {node for node in producers if node is not None and position.get(node, -1) > after and node not in nodes}
+    pending = list(group)
+    while pending:
+        producers = {value.producer() for value in pending.pop().inputs if value is not None}
+        new = {node for node in producers if node is not None and positions.get(node, -1) > start and node not in nodes}
         nodes |= new
-        waiting.extend(new)
+        pending.extend(new)
     return nodes
 
 
-def _dearer_than_their_source(
-    moved: set[ir.Node], bound: Set[ir.Value], stacks: Stacks, sizes: StepSizes
+def _costlier_than_source(
+    moved: set[ir.Node], always_needed: Set[ir.Value], stacks: Stacks, sizes: StepSizes
 ) -> dict[ir.Node, NotApplicable]:
-    """Return nodes that should stay in the loop, because carrying their results into it costs more time.
+    """Return reasons for nodes that replace one scan input of the loop by several costlier scan inputs.
 
-    These nodes are the readers of one scan input and the moving nodes that depend on them. If they move, the loop reads at least
-    two of their results instead of the scan input. They stay if carrying these results takes longer than reading the inputs of the
-    nodes and running the nodes in each step.
+    A group has all readers of one scan input, and the moving nodes that depend on them. If the group moves, the loop reads its
+    results instead of the scan input. The group stays if it has at least two such results, and writing and reading them takes
+    longer than reading the inputs of the group and running its nodes in each step.
     """
     blocked: dict[ir.Node, NotApplicable] = {}
     for source in stacks.sources()[:_MOST_SOURCES]:
@@ -166,7 +167,7 @@ def _dearer_than_their_source(
             group |= _forward_slice(reader, moved)
         values = [value for node in group for value in node.outputs]
         results = [value for value in values if any(user not in moved for user, _ in value.uses())]
-        if len(results) < 2 or any(value in bound for value in values):
+        if len(results) < 2 or any(value in always_needed for value in values):
             continue
         carried = sum(carrying_ns(value, sizes) for value in results)
         entering = {value: None for node in group for value in node.inputs if value is not None and value.producer() not in group}

@@ -21,11 +21,11 @@ from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.loops.own_results import give_own_nodes
 
-__all__ = ["copied", "discarding", "separate", "trial", "tried"]
+__all__ = ["copy_to_new_loop", "copy_with_states", "discarding_context", "in_trial_graph", "trial_loop"]
 
 
 @dataclass
-class _Recorded(Context):
+class _RecordingContext(Context):
     """A context that records its builders, so that their nodes can be discarded."""
 
     builders: list[Builder] = field(default_factory=list)
@@ -35,7 +35,7 @@ class _Recorded(Context):
         return self.builders[-1]
 
 
-def separate(
+def copy_to_new_loop(
     loop: ScanView,
     nodes: Sequence[ir.Node],
     states: Sequence[State],
@@ -57,7 +57,7 @@ def separate(
         name: Returns the name for the copy of a value.
 
     The new loop also has the scan inputs of ``loop`` that the nodes read. If it would have no scan input at all, it gets the first
-    one of ``loop``.
+    scan input of ``loop``.
     """
     copies: dict[ir.Value, ir.Value] = {}
 
@@ -73,7 +73,7 @@ def separate(
     inners = [copy(state.inner) for state in states]
     entering = [ScanInput(scan.outer, copy(scan.inner), scan.axis, scan.reverse) for scan in scans]
     entering += [ScanInput(scan.outer, copy(value), scan.axis, scan.reverse) for value, scan in carried.items()]
-    body = ir.Graph([], [], nodes=[_copied(node, copies, copy) for node in nodes], name=ctx.names.fresh("states"))
+    body = ir.Graph([], [], nodes=[_copy_node(node, copies, copy) for node in nodes], name=ctx.names.fresh("states"))
     pairs = zip(states, inners, strict=True)
     new_states = [State(state.initial, inner, copies.get(state.next, state.next), None) for state, inner in pairs]
     new_outputs = [ScanOutput(copies.get(output.inner, output.inner), None, output.axis, output.reverse) for output in outputs]
@@ -84,10 +84,11 @@ def separate(
     return scan
 
 
-def _copied(node: ir.Node, copies: Mapping[ir.Value, ir.Value], copy: Callable[[ir.Value], ir.Value]) -> ir.Node:
+def _copy_node(node: ir.Node, copies: Mapping[ir.Value, ir.Value], copy: Callable[[ir.Value], ir.Value]) -> ir.Node:
+    """Return a copy of ``node`` that reads ``copies`` of values. ``copy`` makes a copy of a result."""
     attributes = []
     for attribute in node.attributes.values():
-        graphs = [] if attribute.is_ref() else _graphs(attribute)
+        graphs = [] if attribute.is_ref() else _cloned_graphs(attribute)
         for graph in graphs:
             for inner in all_nodes(graph):
                 for index, value in enumerate(inner.inputs):
@@ -114,7 +115,8 @@ def _copied(node: ir.Node, copies: Mapping[ir.Value, ir.Value], copy: Callable[[
     return new
 
 
-def _graphs(attribute: ir.Attr) -> list[ir.Graph]:
+def _cloned_graphs(attribute: ir.Attr) -> list[ir.Graph]:
+    """Return clones of the graphs of ``attribute``; an empty list if it has none."""
     if attribute.type == ir.AttributeType.GRAPH:
         return [attribute.as_graph().clone(allow_outer_scope_values=True)]
     if attribute.type == ir.AttributeType.GRAPHS:
@@ -122,24 +124,24 @@ def _graphs(attribute: ir.Attr) -> list[ir.Graph]:
     return []
 
 
-def copied(loop: ScanView, states: Sequence[State], ctx: Context) -> ir.Node:
+def copy_with_states(loop: ScanView, states: Sequence[State], ctx: Context) -> ir.Node:
     """Return a detached copy of ``loop`` that has ``states`` instead of the states of ``loop``."""
 
     def name(value: ir.Value) -> str:
         return ctx.names.fresh(value.name or "value")
 
-    node = separate(loop, list(loop.body), states, {}, loop.scan_outputs, ctx, name=name)
+    node = copy_to_new_loop(loop, list(loop.body), states, {}, loop.scan_outputs, ctx, name=name)
     for output, stack in zip(loop.scan_outputs, node.outputs[len(states) :], strict=True):
         stack.shape = with_axes(without_names(output.inner.shape), 0, ScanView.of(node, ctx.opset).steps)
     return node
 
 
 @contextmanager
-def trial(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> Iterator[tuple[ScanView, Context]]:
-    """Yield a loop that computes only ``states``, and a context for trying rules on it.
+def trial_loop(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> Iterator[tuple[ScanView, Context]]:
+    """Yield a loop that computes only ``states``, and a context for trying rules on this loop.
 
-    The loop copies the nodes of the second part of ``cut`` that ``states`` need. Its scan outputs are the values that the rest of
-    the body reads or ``loop`` returns.
+    The loop copies the nodes of the second part of ``cut`` that ``states`` need. It returns stacks of those values that other nodes
+    of the body read or that ``loop`` returns.
     """
     nodes = nodes_behind(cut.nodes, [state.next for state in states])
     inside = {*nodes, *(inner for node in nodes for graph in node_graphs(node) for inner in all_nodes(graph))}
@@ -152,19 +154,21 @@ def trial(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) 
     ]
     read = {value for node in nodes for value in reads(node)} | {state.next for state in states}
     carried = {value: ScanInput(stack_of(value, loop, f"{value.name}_stack"), value) for value in cut.carried if value in read}
-    with tried(separate(loop, nodes, states, carried, outputs, ctx, name=lambda value: value.name or ""), ctx) as alone:
+    with in_trial_graph(
+        copy_to_new_loop(loop, nodes, states, carried, outputs, ctx, name=lambda value: value.name or ""), ctx
+    ) as alone:
         yield alone
 
 
 @contextmanager
-def tried(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
-    """Put the detached Scan ``node`` into a new graph. Yield its view, and a context to try rules on it.
+def in_trial_graph(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
+    """Put the detached Scan ``node`` into a new graph. Yield its view and a context to try rules on it.
 
     Afterwards, discard the graph and all nodes that rules built with this context.
     """
     graph = ir.Graph([], [], nodes=[node], name="trial")
     try:
-        with discarding(ctx) as recorded:
+        with discarding_context(ctx) as recorded:
             yield ScanView.of(node, ctx.opset), recorded
     finally:
         del graph.outputs[:]
@@ -172,9 +176,9 @@ def tried(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
 
 
 @contextmanager
-def discarding(ctx: Context) -> Iterator[Context]:
+def discarding_context(ctx: Context) -> Iterator[Context]:
     """Yield a copy of ``ctx``. Afterwards, discard all nodes that were built with this copy."""
-    recorded = _Recorded(ctx.model, ctx.options, ctx.evaluate, ctx.names, ctx.constants, ctx.rules)
+    recorded = _RecordingContext(ctx.model, ctx.options, ctx.evaluate, ctx.names, ctx.constants, ctx.rules)
     try:
         yield recorded
     finally:

@@ -17,7 +17,7 @@ from rewrites.loops import ScanInput, ScanOutput, ScanView, State
 from rewrites.ops.versions import concat, shape_of, slice_axis, squeeze, unsqueeze
 from rewrites.rule import NOTHING_HERE, NotApplicable
 
-__all__ = ["Stacks", "not_plain"]
+__all__ = ["Stacks", "stacking_obstacle"]
 
 _END = 2**63 - 1
 
@@ -50,11 +50,14 @@ class Stacks(Emission):
         return list(self._scans)
 
     def ordered(self, value: ir.Value, backwards: bool) -> ir.Value:
-        """Return ``value`` in the order of the stacks. ``backwards``: True if its last step comes first."""
+        """Return the tensor ``value`` of all steps in the order of the stacks, reversed if necessary.
+
+        ``backwards``: True if index 0 of ``value`` holds the last step.
+        """
         return value if backwards == self.backwards else slice_axis(self.build, value, 0, -1, -_END, -1)
 
     def last(self, value: ir.Value) -> ir.Value:
-        """Return the value that the body value ``value`` has in the last step."""
+        """Return the value of the body value ``value`` in the last step."""
         operand = self.get(value)
         if not operand.batched:
             return operand.value
@@ -62,14 +65,14 @@ class Stacks(Emission):
         return squeeze(self.build, slice_axis(self.build, operand.value, 0, start, end), [0])
 
     def delayed(self, state: State) -> ir.Value:
-        """Return the stack of ``state.inner``: ``initial``, then ``next`` of all steps but the last."""
+        """Return the stack of ``state.inner``: the initial value, then all next values but the last."""
         stack, first = self.full(state.next), unsqueeze(self.build, state.initial, [0])
         if self.backwards:
             return concat(self.build, [slice_axis(self.build, stack, 0, 1, _END), first], 0)
         return concat(self.build, [first, slice_axis(self.build, stack, 0, 0, -1)], 0)
 
 
-def not_plain(loop: ScanView, ctx: Context) -> NotApplicable | None:
+def stacking_obstacle(loop: ScanView, ctx: Context) -> NotApplicable | None:
     """Return a reason if no stacks can be computed for ``loop``, for example an opset-8 Scan; else None."""
     if loop.batched:
         return NotApplicable("SCAN-8", "an opset-8 Scan runs its body row by row; lift the model to opset 9 or later first")

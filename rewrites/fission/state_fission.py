@@ -29,8 +29,8 @@ from rewrites.analysis.dependence import is_deterministic, unread_nodes
 from rewrites.base.plain_text import counted, listed
 from rewrites.batching import has_rule
 from rewrites.fission.before import find_before
-from rewrites.fission.separate import separate, trial
-from rewrites.fission.stacks import Stacks, not_plain
+from rewrites.fission.separate import copy_to_new_loop, trial_loop
+from rewrites.fission.stacks import Stacks, stacking_obstacle
 from rewrites.fission.state_cut import StateCut, find_cut, stack_of
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, take_over
@@ -48,7 +48,7 @@ _MOST_COMPONENTS = 32
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch that moves some states to a second loop if this is faster."""
-    if isinstance(loop, LoopView) or not 2 <= len(loop.states) <= _MOST_STATES or not_plain(loop, ctx) is not None:
+    if isinstance(loop, LoopView) or not 2 <= len(loop.states) <= _MOST_STATES or stacking_obstacle(loop, ctx) is not None:
         return NOTHING_HERE
     components = find_components(loop)
     count = len(components.members)
@@ -59,109 +59,120 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     sizes = StepSizes.of(loop, ctx)
     loop_ns = round(ctx.options.costs.step) + start_ns(sizes)
     refusal: NotApplicable | None = None
-    for number, late in _orders(components):
-        cut = find_cut(loop, components, late, sizes)
+    for number, second_components in _possible_cuts(components):
+        cut = find_cut(loop, components, second_components, sizes)
         if isinstance(cut, NotApplicable):
             refusal = refusal or cut
             continue
-        if _is_no_recurrence(loop, components, late, cut, ctx):
-            return _split(loop, cut, ctx, sizes, "which are no recurrence")
-        if _leaves(loop, cut, components.members[number], ctx):
-            rest = _split_off(loop, components, number, late, cut, sizes)
-            if isinstance(rest, StateCut):
-                return _split(loop, rest, ctx, sizes, f"so that '{components.members[number][0].inner.name}' can leave")
-            refusal = refusal or rest
-        elif cut.between and _saved(loop, cut, ctx, sizes) > 6 * (loop_ns + cut.cost(sizes)) // 5:
-            return _split(loop, cut, ctx, sizes, f"so that {counted(len(cut.between), 'operator')} between them can leave")
+        if _needs_no_loop(loop, components, second_components, cut, ctx):
+            return _split_loop(loop, cut, ctx, sizes, "which are no recurrence")
+        if _would_be_replaced(loop, cut, components.members[number], ctx):
+            split_cut = _cut_off_component(loop, components, number, second_components, cut, sizes)
+            if isinstance(split_cut, StateCut):
+                return _split_loop(loop, split_cut, ctx, sizes, f"so that '{components.members[number][0].inner.name}' can leave")
+            refusal = refusal or split_cut
+        elif cut.intermediate and _saved_ns(loop, cut, ctx, sizes) > 6 * (loop_ns + cut.cost(sizes)) // 5:
+            return _split_loop(
+                loop, cut, ctx, sizes, f"so that {counted(len(cut.intermediate), 'operator')} between them can leave"
+            )
     names = listed(group[0].inner.name for group in components.members)
     detail = f"the states {names} do not all need each other, but separate loops would gain nothing"
     return refusal or NotApplicable("COST-SEPARATE", detail)
 
 
-def _orders(components: Components) -> Iterator[tuple[int, int]]:
-    """Yield a pair (number, late) for each possible cut.
+def _possible_cuts(components: Components) -> Iterator[tuple[int, int]]:
+    """Yield a pair (number, second_components) for each possible cut, the cut nearest to the middle first.
 
-    The cut moves component ``number`` and all components that need it to the second loop. ``late`` has a bit for each component:
-    bit ``i`` is set if component ``i`` moves. The cut nearest to the middle comes first, so that a stack of layers is halved again
-    and again instead of split layer by layer.
+    The cut moves component ``number`` and all components that need it to the second loop. Bit ``i`` of ``second_components`` is set
+    if component ``i`` moves. Because cuts near the middle come first, a stack of layers is halved again and again instead of split
+    layer by layer.
     """
     count = len(components.members)
     for number in sorted(range(count), key=lambda number: abs(2 * number - count)):
         yield number, components.needing(number)
 
 
-def _leaves(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> bool:
+def _would_be_replaced(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> bool:
     """Return True if a rule would replace a loop that computes only ``states``.
 
-    Two kinds of rules are tried: rules that recognise recurrences, and, unless ``loop`` itself is compiled, rules that compile
+    Two kinds of rules are tried: rules that recognise recurrences and, unless ``loop`` itself is compiled, rules that compile
     loops.
     """
-    planned = is_to_be_compiled(loop, ctx)
-    families = [
-        rule for rule in ctx.rules if rule.recognises or (rule.phase == "native" and rule.subject == "loop" and not planned)
+    is_compiled = is_to_be_compiled(loop, ctx)
+    rules = [
+        rule for rule in ctx.rules if rule.recognises or (rule.phase == "native" and rule.subject == "loop" and not is_compiled)
     ]
-    if not families:
+    if not rules:
         return False
-    with trial(loop, cut, states, ctx) as (alone, recorded):
-        return any(isinstance(rule.check(alone, recorded), Patch) for rule in families)
+    with trial_loop(loop, cut, states, ctx) as (states_loop, trial_ctx):
+        return any(isinstance(rule.check(states_loop, trial_ctx), Patch) for rule in rules)
 
 
-def _is_no_recurrence(loop: ScanView, components: Components, late: int, cut: StateCut, ctx: Context) -> bool:
+def _needs_no_loop(loop: ScanView, components: Components, second_components: int, cut: StateCut, ctx: Context) -> bool:
     """Return True if the second part of ``cut`` needs no loop.
 
-    In this case, no state of the second part needs its own previous value, and all work of the second part can run for all steps
-    at once. ``late``: the components of the second part, as bits.
+    In this case, no state of the second part needs its own previous value, and all work of the second part can run for all steps at
+    once. ``second_components``: the bit set of the components in the second part.
     """
-    groups = [group for number, group in enumerate(components.members) if late >> number & 1]
+    groups = [group for number, group in enumerate(components.members) if second_components >> number & 1]
     if len(groups) == len(components.members) or any(_needs_itself(group, components) for group in groups):
         return False
     if all(node.op_type == "Identity" for node in cut.nodes):
         return False
-    with trial(loop, cut, cut.states, ctx) as (alone, recorded):
-        before = find_before(alone, recorded, StepSizes.of(alone, ctx))
-        return len(before.nodes) == len(alone.body) and len(before.states) == len(alone.states)
+    with trial_loop(loop, cut, cut.states, ctx) as (second_loop, trial_ctx):
+        before = find_before(second_loop, trial_ctx, StepSizes.of(second_loop, ctx))
+        return len(before.nodes) == len(second_loop.body) and len(before.states) == len(second_loop.states)
 
 
 def _needs_itself(group: Sequence[State], components: Components) -> bool:
+    """Return True if a state of the component ``group`` needs its own previous value."""
     own = components.behind[group[0].inner]
     return len(group) > 1 or bool(components.behind.get(group[0].next, 0) & own)
 
 
-def _split_off(
-    loop: ScanView, components: Components, number: int, late: int, cut: StateCut, sizes: StepSizes
+def _cut_off_component(
+    loop: ScanView, components: Components, number: int, second_components: int, cut: StateCut, sizes: StepSizes
 ) -> StateCut | NotApplicable:
-    """Return a cut that splits off component ``number`` so that a rule replaces it, or why this fails.
+    """Return a cut that splits off component ``number`` so that a rule can replace it, or a reason.
 
-    Usually, this is ``cut``: the second loop has component ``number`` and the components that need it (``late``). But if ``late``
-    has all components, the first loop would be empty. Then the first loop gets component ``number``, and the second loop gets all
-    other components. The first loop then does only the work for its own states, because a rule recognises only such a loop.
+    Usually, this is ``cut``: the second loop gets component ``number`` and the components that need it (``second_components``). If
+    these are all components, the first loop would be empty. Then the first loop gets component ``number``, and the second loop gets
+    all other components. The first loop then does only the work for its own states, because a rule recognises only such a loop.
     """
     everything = (1 << len(components.members)) - 1
-    return cut if late != everything else find_cut(loop, components, everything & ~(1 << number), sizes, bare=True)
+    return (
+        cut
+        if second_components != everything
+        else find_cut(loop, components, everything & ~(1 << number), sizes, minimal_first=True)
+    )
 
 
-def _saved(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes) -> int:
+def _saved_ns(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes) -> int:
     """Return the time in ns per step that is saved if the work between the two parts of ``cut`` leaves."""
-    with trial(loop, cut, cut.states, ctx) as (alone, recorded):
-        before = find_before(alone, recorded, StepSizes.of(alone, ctx))
-        leaving = {value.name for node in before.nodes for value in node.outputs}
-    here = set(cut.nodes)
-    work = [
+    with trial_loop(loop, cut, cut.states, ctx) as (second_loop, trial_ctx):
+        before = find_before(second_loop, trial_ctx, StepSizes.of(second_loop, ctx))
+        moved_names = {value.name for node in before.nodes for value in node.outputs}
+    second_nodes = set(cut.nodes)
+    saved_nodes = [
         node
-        for node in cut.between
-        if (node.outputs[0].name in leaving if node in here else has_rule(node) and is_deterministic(node))
+        for node in cut.intermediate
+        if (node.outputs[0].name in moved_names if node in second_nodes else has_rule(node) and is_deterministic(node))
     ]
-    return staying_ns(work, weight_bytes(loop.body, sizes), sizes)
+    return staying_ns(saved_nodes, weight_bytes(loop.body, sizes), sizes)
 
 
-def _split(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes, why: str) -> Patch:
+def _split_loop(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes, purpose: str) -> Patch:
+    """Return a patch that replaces ``loop`` by the two loops of ``cut``.
+
+    ``purpose``: a phrase for the report that says what the patch is good for.
+    """
     stacks = Stacks(loop, ctx.builder())
     kept = [output for output in loop.scan_outputs if output not in cut.outputs]
     known = {through_identity(output.inner): output.outer for output in kept if output.reverse == stacks.backwards and output.outer}
     added: list[ScanOutput] = []
-    after = {state.inner: state for state in loop.states}
+    states_by_inner = {state.inner: state for state in loop.states}
     for value in cut.carried:
-        state = after.get(value)
+        state = states_by_inner.get(value)
         source = value if state is None else state.next
         if not stacks.has(source):
             stack = known.get(through_identity(source))
@@ -173,13 +184,15 @@ def _split(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes, why: s
             stacks.place(value, stacks.delayed(state))
     carried = {value: ScanInput(stacks.full(value), value, 0, stacks.backwards) for value in cut.carried}
     states = [state for state in loop.states if state not in cut.states]
-    twice = {value for node in cut.shared for value in node.outputs} | {scan.inner for scan in loop.scan_inputs} | set(cut.carried)
+    copied_values = (
+        {value for node in cut.shared for value in node.outputs} | {scan.inner for scan in loop.scan_inputs} | set(cut.carried)
+    )
 
     def name(value: ir.Value) -> str:
-        return ctx.names.fresh(value.name or "value") if value in twice else value.name or ""
+        return ctx.names.fresh(value.name or "value") if value in copied_values else value.name or ""
 
     def edit() -> list[ir.Node]:
-        second = separate(loop, cut.nodes, cut.states, carried, cut.outputs, ctx, name=name)
+        second = copy_to_new_loop(loop, cut.nodes, cut.states, carried, cut.outputs, ctx, name=name)
         assert loop.node.graph is not None
         loop.node.graph.insert_after(loop.node, second)
         stacks.build.insert_after(loop.node)
@@ -191,12 +204,12 @@ def _split(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes, why: s
         first = rebuild(loop, ctx.names, states=states, scan_outputs=outputs)
         remove_nodes(unread_nodes(loop.body))
         give_own_nodes(loop.body, ctx.names)
-        cut.alive.note_on(first)
-        cut.alive.note_on(second)
+        cut.liveness.record_on(first)
+        cut.liveness.record_on(second)
         return [first, second]
 
     names = listed(state.inner.name for state in cut.states)
-    return Patch(f"gave {names} a loop of their own, {why}", edit, sizes.note(cut.alive.most, cut.carried))
+    return Patch(f"gave {names} a loop of their own, {purpose}", edit, sizes.note(cut.liveness.peak, cut.carried))
 
 
 RULE = Rule("state-fission", "fission", "loop", check, formerly="split-states")

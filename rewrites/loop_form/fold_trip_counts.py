@@ -22,8 +22,8 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if trip counts or conditions of Loops and Ifs are computed from constants."""
     operands = [
         (node, index, value, constants[value])
-        for graph in _inside_out(model.graph)
-        if (wanted := list(_operands(graph)))
+        for graph in _graphs_inside_out(model.graph)
+        if (wanted := list(_variable_operands(graph)))
         for constants in [computed_constants([value for _, _, value in wanted], ctx)]
         for node, index, value in wanted
         if value in constants
@@ -38,17 +38,18 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     return Patch(what, edit) if operands else NOTHING_HERE
 
 
-def _inside_out(graph: ir.Graph) -> Iterator[ir.Graph]:
+def _graphs_inside_out(graph: ir.Graph) -> Iterator[ir.Graph]:
+    """Yield ``graph`` after all graphs nested in it."""
     for node in graph:
         for nested in node_graphs(node):
-            yield from _inside_out(nested)
+            yield from _graphs_inside_out(nested)
     yield graph
 
 
-def _operands(graph: ir.Graph) -> Iterator[tuple[ir.Node, int, ir.Value]]:
+def _variable_operands(graph: ir.Graph) -> Iterator[tuple[ir.Node, int, ir.Value]]:
     """Yield each trip count and condition in ``graph`` that is not a constant.
 
-    Yield it as a tuple of the Loop or If, the input index, and the value.
+    Each is a tuple of the Loop or If, the input index, and the value.
     """
     for node in graph:
         if node.domain == "" and node.op_type in ("Loop", "If"):

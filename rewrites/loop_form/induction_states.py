@@ -33,7 +33,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if not isinstance(loop, LoopView):
         return NOTHING_HERE
     steps = trip_count(loop, ctx.opset)
-    variables = [counter for counter in counters(loop, ctx.opset) if counter.step and _may_go(counter, steps)]
+    variables = [counter for counter in counters(loop, ctx.opset) if counter.step and _is_replaceable(counter, steps)]
     if not variables:
         return NOTHING_HERE
 
@@ -46,13 +46,19 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         for counter in variables:
             state = counter.state
             for cast in _casts_to_integers(state.inner):
-                replace_value(cast.outputs[0], _now(inside, counter, loop.iteration, cast.outputs[0].dtype), ctx.names)
+                replace_value(
+                    cast.outputs[0], _emit_value_in_step(inside, counter, loop.iteration, cast.outputs[0].dtype), ctx.names
+                )
             if state.inner.uses():
-                replace_value(state.inner, _now(inside, counter, loop.iteration, state.initial.dtype), ctx.names)
+                replace_value(state.inner, _emit_value_in_step(inside, counter, loop.iteration, state.initial.dtype), ctx.names)
             if state.final is not None and is_read(state.final):
                 assert loop.limit is not None
                 zero = after.const(np.array(0, np.int64))
-                replace_value(state.final, _like(after, counter, _after(after, counter, steps, loop.limit, zero)), ctx.names)
+                replace_value(
+                    state.final,
+                    _to_state_type(after, counter, _emit_final_number(after, counter, steps, loop.limit, zero)),
+                    ctx.names,
+                )
         after.insert_before(loop.node)
         inside.prepend_to(loop.body)
         return [rebuild(loop, ctx.names, states=kept)]
@@ -61,36 +67,51 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"made the counting states {names} from the number of the step", edit)
 
 
-def _may_go(counter: Counter, steps: AffineExpression | None) -> bool:
-    final, most = counter.state.final, None if steps is None else steps.number
+def _is_replaceable(counter: Counter, steps: AffineExpression | None) -> bool:
+    """Return True if expressions of the step number can replace the state of ``counter`` exactly.
+
+    ``steps``: the trip count, if known.
+    """
+    final, step_count = counter.state.final, None if steps is None else steps.number
     if counter.exact_to is not None:
-        return most is not None and counter.start.number is not None and within(max(0, most), counter.exact_to)
+        return step_count is not None and counter.start.number is not None and within(max(0, step_count), counter.exact_to)
     return steps is not None or not is_read(final)
 
 
-def _casts_to_integers(counted: ir.Value) -> list[ir.Node]:
-    """Return the Casts of ``counted`` to integers. If ``counted`` is an integer, return an empty list."""
-    if counted.dtype in INTEGERS:
+def _casts_to_integers(variable: ir.Value) -> list[ir.Node]:
+    """Return the Casts of ``variable`` to integers; an empty list if ``variable`` is an integer itself."""
+    if variable.dtype in INTEGERS:
         return []
-    users = {user: None for user, _ in counted.uses()}
+    users = {user: None for user, _ in variable.uses()}
     return [user for user in users if user.op_type == "Cast" and user.outputs[0].dtype in INTEGERS]
 
 
-def _now(b: Builder, counter: Counter, iteration: ir.Value, kind: ir.DataType | None) -> ir.Value:
-    """Emit the value of the induction variable in a step, with type ``kind`` and the shape of the state."""
-    number = _cast(b, iteration, kind)
+def _emit_value_in_step(b: Builder, counter: Counter, iteration: ir.Value, dtype: ir.DataType | None) -> ir.Value:
+    """Emit the value of the induction variable in step ``iteration``, with the shape of the state.
+
+    ``dtype``: the type of the emitted value.
+    """
+    number = _cast(b, iteration, dtype)
     if counter.step != 1:
-        number = b.op("Mul", number, b.const(np.array(counter.step, (kind or ir.DataType.INT64).numpy())))
+        number = b.op("Mul", number, b.const(np.array(counter.step, (dtype or ir.DataType.INT64).numpy())))
     if counter.start.number != 0:
-        number = b.op("Add", number, _cast(b, counter.state.initial, kind, counter.state.initial.dtype))
+        number = b.op("Add", number, _cast(b, counter.state.initial, dtype, counter.state.initial.dtype))
     dims = static_dims(counter.state.initial) or ()
     shapes = [static_dims(value) or () for value in (iteration, counter.state.initial)]
     fits = shapes[0] == dims or (counter.start.number != 0 and len(dims) >= len(shapes[0]))
     return number if fits else reshape(b, number, list(dims))
 
 
-def _after(b: Builder, counter: Counter, steps: AffineExpression | None, limit: ir.Value, zero: ir.Value) -> ir.Value:
-    """Emit the final value of the induction variable as an int64 scalar."""
+def _emit_final_number(b: Builder, counter: Counter, steps: AffineExpression | None, limit: ir.Value, zero: ir.Value) -> ir.Value:
+    """Emit the final value of the induction variable as an int64 scalar.
+
+    Args:
+        b: Collects the nodes after the loop.
+        counter: The induction variable.
+        steps: The trip count as an expression; None if unknown.
+        limit: The trip count as a value, which may be negative.
+        zero: A constant 0.
+    """
     if steps is not None and steps.number is not None:
         return emit(b, counter.start + counter.step * max(0, steps.number))
     count = larger(b, scalar_of(b, limit), zero)
@@ -99,8 +120,8 @@ def _after(b: Builder, counter: Counter, steps: AffineExpression | None, limit: 
     return count if counter.start.number == 0 else b.op("Add", count, scalar_of(b, counter.state.initial))
 
 
-def _like(b: Builder, counter: Counter, number: ir.Value) -> ir.Value:
-    """Convert ``number`` to the type and shape of the state."""
+def _to_state_type(b: Builder, counter: Counter, number: ir.Value) -> ir.Value:
+    """Convert ``number`` to the type and shape of the state of ``counter``."""
     initial = counter.state.initial
     dims = list(static_dims(initial) or ())
     known = const_array(number)
@@ -110,8 +131,9 @@ def _like(b: Builder, counter: Counter, number: ir.Value) -> ir.Value:
     return reshape(b, typed, dims) if dims else typed
 
 
-def _cast(b: Builder, value: ir.Value, dtype: ir.DataType | None, own: ir.DataType | None = ir.DataType.INT64) -> ir.Value:
-    return value if dtype == own or dtype is None else b.op("Cast", value, to=int(dtype))
+def _cast(b: Builder, value: ir.Value, dtype: ir.DataType | None, source_dtype: ir.DataType | None = ir.DataType.INT64) -> ir.Value:
+    """Emit a Cast of ``value`` from ``source_dtype`` to ``dtype`` if the two types differ."""
+    return value if dtype == source_dtype or dtype is None else b.op("Cast", value, to=int(dtype))
 
 
 RULE = Rule("induction-states", "loop_form", "loop", check, formerly="counter-states")

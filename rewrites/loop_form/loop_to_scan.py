@@ -36,7 +36,7 @@ from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import dim_of, is_read, rank_of
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView
 from rewrites.loops.own_results import give_own_nodes
-from rewrites.loops.rebuild import make_scan, stand_in_for
+from rewrites.loops.rebuild import make_scan, replace_node
 from rewrites.ops.versions import axis_of, count_up, gather, reshape, slice_axis, unsqueeze
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -45,11 +45,10 @@ __all__ = ["RULE", "RowRead", "as_vector", "check", "row_reads"]
 
 @dataclass(frozen=True)
 class RowRead:
-    """A Gather of ``source`` along ``axis`` that reads index ``start`` in the first step.
+    """A Gather of ``source`` along ``axis`` at an index that changes by one per step.
 
-    In each later step, the index increases by one, or decreases by one if ``reverse``.
-
-    ``single_axes``: the number of axes of size 1 that replace ``axis`` in the result.
+    The index is ``start`` in the first step. In each later step, it increases by one, or decreases by one if ``reverse``. In the
+    result, ``unit_axes`` axes of size 1 replace ``axis``.
     """
 
     node: ir.Node
@@ -57,10 +56,10 @@ class RowRead:
     axis: int
     start: AffineExpression
     reverse: bool
-    single_axes: int
+    unit_axes: int
 
-    def first(self, steps: AffineExpression) -> AffineExpression:
-        """Return the lowest index that is read in ``steps`` steps."""
+    def lowest_index(self, steps: AffineExpression) -> AffineExpression:
+        """Return the lowest index that ``steps`` steps read."""
         return self.start - steps + 1 if self.reverse else self.start
 
     @property
@@ -68,26 +67,25 @@ class RowRead:
         """Return the size of ``source`` along ``axis``."""
         return AffineExpression.dim(self.source, self.axis)
 
-    def missing(self, steps: AffineExpression) -> bool:
-        """Return True if the index is known to exceed the last row of ``source`` within ``steps`` steps."""
-        after = self.first(steps) + steps - self.length
+    def exceeds_source(self, steps: AffineExpression) -> bool:
+        """Return True if ``steps`` steps are known to read beyond the last row of ``source``."""
+        after = self.lowest_index(steps) + steps - self.length
         return after.number is not None and after.number > 0
 
-    def rows(self, b: Builder, steps: AffineExpression, count: ir.Value) -> ir.Value:
-        """Emit the rows that are read in ``steps`` steps, in the order that they have in the source.
+    def emit_rows(self, b: Builder, steps: AffineExpression, count: ir.Value) -> ir.Value:
+        """Emit the rows that ``steps`` steps read, in the order that they have in the source.
 
-        If the source has too few rows, the new nodes fail, as the Gather in the loop does.
-
-        ``count``: the number of steps, as an int64 vector of one element.
+        If the source has too few rows, the new nodes fail, as the Gather in the loop does. ``count``: the number of steps, as an
+        int64 vector of one element.
         """
-        first, length = self.first(steps), self.length
-        if first.number == 0 and surely_equal(steps, length):
+        lowest_index, length = self.lowest_index(steps), self.length
+        if lowest_index.number == 0 and surely_equal(steps, length):
             return self.source
-        if first.number is not None and steps.number is not None and length.number is not None:
-            return slice_axis(b, self.source, self.axis, first.number, first.number + steps.number)
+        if lowest_index.number is not None and steps.number is not None and length.number is not None:
+            return slice_axis(b, self.source, self.axis, lowest_index.number, lowest_index.number + steps.number)
         indices = count_up(b, count, as_indices=True)
-        if first.number != 0:
-            indices = b.op("Add", indices, emit(b, first))
+        if lowest_index.number != 0:
+            indices = b.op("Add", indices, emit(b, lowest_index))
         return gather(b, self.source, indices, self.axis)
 
 
@@ -110,26 +108,26 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NotApplicable("LOOP-SEQUENCE", "a state or result is a sequence or optional, which a Scan does not carry")
     reads = row_reads(loop, integers_of(loop, ctx.opset, steps), steps)
     for read in reads:
-        if read.missing(steps):
-            length, first, count = dim_of(read.source, read.axis), read.first(steps).number or 0, steps.number or 0
+        if read.exceeds_source(steps):
+            length, first, count = dim_of(read.source, read.axis), read.lowest_index(steps).number or 0, steps.number or 0
             detail = f"'{read.source.name}' has {length} rows, but is read at {first}..{first + count - 1}"
             return NotApplicable("LOOP-OUT-OF-RANGE", detail)
     empty = [(0, *(size or 0 for size in known_sizes(output) or ())) for output in loop.scan_outputs]
-    settled = unsettled_shapes(loop, ctx)
-    if isinstance(settled, NotApplicable):
-        return settled
-    sure = at_least(steps, 1)
+    shapes = unsettled_shapes(loop, ctx)
+    if isinstance(shapes, NotApplicable):
+        return shapes
+    always_runs = at_least(steps, 1)
 
     def edit() -> list[ir.Node]:
-        put_shapes(settled)
+        put_shapes(shapes)
         build, body = ctx.builder(), loop.body
         count = build.const([steps.number]) if steps.number is not None else as_vector(build, limit)
-        scans = [_scan_input(read, read.rows(build, steps, count), ctx) for read in reads]
+        scans = [_scan_input(read, read.emit_rows(build, steps, count), ctx) for read in reads]
         body.outputs[:] = body.outputs[1:]
         body.inputs[:2] = []
         inside = ctx.builder()
         for read, scan in zip(reads, scans, strict=True):
-            axes = range(read.axis, read.axis + read.single_axes)
+            axes = range(read.axis, read.axis + read.unit_axes)
             replace_value(read.node.outputs[0], unsqueeze(inside, scan.inner, list(axes)), ctx.names)
         inside.prepend_to(body)
         remove_nodes(read.node for read in reads)
@@ -137,7 +135,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         remove_nodes(dead for dead in unread_nodes(body) if any(value in varying for value in dead.outputs))
         replace_value(loop.condition_in, ctx.constants.value(loop.inputs_in_step(0)[loop.condition_in]), ctx.names)
         if not scans or is_read(loop.iteration):
-            scans.append(_step_numbers(loop, build, count, steps))
+            scans.append(_scan_step_numbers(loop, build, count, steps))
         # read the outputs again, because rows and conditions that the body returned were replaced
         states = [replace(state, next=value) for state, value in zip(loop.states, body.outputs, strict=False)]
         outputs = [ScanOutput(value, None) for value in body.outputs[len(states) :]]
@@ -146,29 +144,31 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             value.shape = with_axes(output.inner.shape, 0, dim_of_size(steps))
         give_own_nodes(body, ctx.names)
         del loop.node.attributes["body"]
-        if sure:
+        if always_runs:
             build.insert_before(loop.node)
-            _keep_sizes(loop, node)
-            stand_in_for(loop.node, node, list(zip(loop.node.outputs, node.outputs, strict=True)), ctx.names)
+            _complete_shapes(loop, node)
+            replace_node(loop.node, node, list(zip(loop.node.outputs, node.outputs, strict=True)), ctx.names)
             return [node]
-        around, results = _guarded(ctx, loop, node, build, limit, empty)
-        stand_in_for(loop.node, around, results, ctx.names)
+        guarded, results = _guard_with_if(ctx, loop, node, build, limit, empty)
+        replace_node(loop.node, guarded, results, ctx.names)
         return [node]
 
-    if sure:
+    if always_runs:
         return Patch(f"made the loop of {steps.number or 'known'} steps a Scan", edit)
     note = "another branch returns the results of a loop without steps"
     return Patch("made the loop a Scan for one step or more", edit, (note,), PatchOutcome(under_if=True))
 
 
 def _scan_input(read: RowRead, rows: ir.Value, ctx: Context) -> ScanInput:
+    """Return a new scan input of ``rows`` that replaces the Gather of ``read``."""
     shape = rows.shape if rows.shape is not None else read.source.shape
     row = without_axis(shape, read.axis) or ir.Shape([])
     inner = ir.Value(name=ctx.names.fresh(f"{read.node.outputs[0].name}_in"), type=read.source.type, shape=row)
     return ScanInput(rows, inner, read.axis, read.reverse)
 
 
-def _step_numbers(loop: LoopView, build: Builder, count: ir.Value, steps: AffineExpression) -> ScanInput:
+def _scan_step_numbers(loop: LoopView, build: Builder, count: ir.Value, steps: AffineExpression) -> ScanInput:
+    """Return a scan input that provides the step number. ``count``, ``steps``: the trip count."""
     counts = count_up(build, count)
     if steps.number is not None:
         counts.shape = ir.Shape([steps.number])
@@ -177,8 +177,8 @@ def _step_numbers(loop: LoopView, build: Builder, count: ir.Value, steps: Affine
     return ScanInput(unsqueeze(build, counts, [1]) if single else counts, loop.iteration)
 
 
-def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
-    """If the shape of a result of the loop is incomplete, set it to the shape of the new node's result.
+def _complete_shapes(loop: LoopView, node: ir.Node) -> None:
+    """Copy the shapes of the results of ``node`` to those results of the loop that have incomplete shapes.
 
     The shapes of graph outputs stay.
     """
@@ -187,49 +187,50 @@ def _keep_sizes(loop: LoopView, node: ir.Node) -> None:
             old.shape = new.shape
 
 
-def _guarded(
-    ctx: Context, loop: LoopView, scan: ir.Node, build: Builder, steps: ir.Value, empty: Sequence[tuple[int, ...]]
+def _guard_with_if(
+    ctx: Context, loop: LoopView, scan: ir.Node, build: Builder, steps: ir.Value, empty_shapes: Sequence[tuple[int, ...]]
 ) -> tuple[ir.Node, list[tuple[ir.Value, ir.Value]]]:
-    """Return a new, detached If with ``scan`` and the nodes of ``build`` in a branch, and a list of pairs.
+    """Return (If, replacements). The new If runs ``scan`` and the nodes of ``build`` if there are steps.
 
-    Each pair has a result of the loop and the result of the If that replaces it. ``empty``: the shapes of the stacked results if
-    the loop runs zero steps.
+    ``replacements``: pairs of a result of the loop and the result of the If that replaces it. ``steps``: the trip count.
+    ``empty_shapes``: the shapes of the stacked results if the loop runs zero steps.
     """
     names = ctx.names
     used = [i for i, value in enumerate(loop.node.outputs) if is_read(value)] or [0]
-    then = ir.Graph([], [scan.outputs[i] for i in used], nodes=[scan], name=names.fresh(SOME_STEPS))
-    say_has_steps(then)
+    with_steps = ir.Graph([], [scan.outputs[i] for i in used], nodes=[scan], name=names.fresh(SOME_STEPS))
+    say_has_steps(with_steps)
     build.insert_before(scan)
     values: list[ir.Value] = [state.initial for state in loop.states]
-    for output, shape in zip(loop.scan_outputs, empty, strict=True):
+    for output, shape in zip(loop.scan_outputs, empty_shapes, strict=True):
         dtype = output.inner.dtype or ir.DataType.FLOAT
         values.append(ctx.constants.value(np.zeros(shape, object if dtype == ir.DataType.STRING else dtype.numpy()), "nothing"))
     before, nothing = ctx.builder(), ctx.builder()
-    some = exceeds(before, steps, before.const(np.array(0, np.int64)))
+    has_steps = exceeds(before, steps, before.const(np.array(0, np.int64)))
     before.insert_before(loop.node)
     copies = []
     for i in used:
-        value = values[i] if i < len(loop.states) else of_a_size_not_inferred(nothing, values[i], some)
+        value = values[i] if i < len(loop.states) else of_a_size_not_inferred(nothing, values[i], has_steps)
         copy = ir.Value(name=names.fresh(f"{value.name}_out"), type=value.type, shape=value.shape)
         nothing.nodes.append(ir.Node("", "Identity", [value], outputs=[copy], name=names.fresh("node_Identity")))
         copies.append(copy)
-    otherwise = ir.Graph([], copies, nodes=nothing.nodes, name=names.fresh("no_steps"))
+    without_steps = ir.Graph([], copies, nodes=nothing.nodes, name=names.fresh("no_steps"))
     outputs = [ir.Value(name=names.fresh(f"{scan.outputs[i].name}_or_none"), type=scan.outputs[i].type) for i in used]
-    attributes = [ir.AttrGraph("then_branch", then), ir.AttrGraph("else_branch", otherwise)]
-    node = ir.Node("", "If", [some], attributes, outputs=outputs, name=names.fresh(f"{loop.node.name or 'loop'}_if"))
+    attributes = [ir.AttrGraph("then_branch", with_steps), ir.AttrGraph("else_branch", without_steps)]
+    node = ir.Node("", "If", [has_steps], attributes, outputs=outputs, name=names.fresh(f"{loop.node.name or 'loop'}_if"))
     return node, [(loop.node.outputs[i], value) for i, value in zip(used, outputs, strict=True)]
 
 
-def row_reads(loop: LoopView, inside: Integers, steps: AffineExpression) -> list[RowRead]:
+def row_reads(loop: LoopView, integers: Integers, steps: AffineExpression) -> list[RowRead]:
     """Return the Gathers of outer tensors at an index that changes by one per step and is never negative."""
-    reads = (_read(node, loop, inside) for node in loop.body)
-    return [read for read in reads if read is not None and at_least(read.first(steps), 0, steps)]
+    reads = (_match_row_read(node, loop, integers) for node in loop.body)
+    return [read for read in reads if read is not None and at_least(read.lowest_index(steps), 0, steps)]
 
 
-def _read(node: ir.Node, loop: LoopView, inside: Integers) -> RowRead | None:
+def _match_row_read(node: ir.Node, loop: LoopView, integers: Integers) -> RowRead | None:
+    """Return the Gather ``node`` as a RowRead if its index changes by one per step, else None."""
     if node.op_type != "Gather" or node.domain != "":
         return None
-    source, indices = node.inputs[0], inside.of(node.inputs[1])
+    source, indices = node.inputs[0], integers.of(node.inputs[1])
     if source is None or source.graph is loop.body or source.shape is None or not len(source.shape):
         return None
     if indices is None or indices.const.size != 1 or abs(indices.factor(STEP)) != 1 or indices.exact_to is not None:

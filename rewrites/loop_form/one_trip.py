@@ -29,11 +29,11 @@ __all__ = ["RULE", "check"]
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if the loop has exactly one step."""
-    once = loop.steps == 1
-    if isinstance(loop, LoopView) and not once:
+    is_one_step = loop.steps == 1
+    if isinstance(loop, LoopView) and not is_one_step:
         limit, starts = const_scalar(loop.limit), loop.condition is None or const_scalar(loop.condition) is True
-        once = limit == 1 and starts
-    if not once:
+        is_one_step = limit == 1 and starts
+    if not is_one_step:
         return NOTHING_HERE
     if loop.batched:
         return NotApplicable("SCAN-8-STATE", "an opset-8 Scan runs its body row by row; lift the model to opset 9 or later first")
@@ -53,22 +53,22 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     def edit() -> list[ir.Node]:
         build = ctx.builder()
-        passed = {state.inner: state.initial for state in loop.states}
-        passed.update({scan.inner: _without_axis(build, scan) for scan in loop.scan_inputs})
+        outer_values = {state.inner: state.initial for state in loop.states}
+        outer_values.update({scan.inner: _remove_steps_axis(build, scan) for scan in loop.scan_inputs})
         if isinstance(loop, LoopView):
-            passed.update({inner: ctx.constants.value(array) for inner, array in loop.inputs_in_step(0).items()})
+            outer_values.update({inner: ctx.constants.value(array) for inner, array in loop.inputs_in_step(0).items()})
         build.insert_before(loop.node)
         loop.body.outputs[:] = []
-        for inner, outer in passed.items():
+        for inner, outer in outer_values.items():
             replace_value(inner, outer, ctx.names)
         inside, graph = list(loop.body), loop.node.graph
         move_before(loop.node, inside, ctx.names)
         for state in loop.states:
             if state.final is not None:
-                replace_value(state.final, passed.get(state.next, state.next), ctx.names)
+                replace_value(state.final, outer_values.get(state.next, state.next), ctx.names)
         for output in loop.scan_outputs:
             if output.outer is not None:
-                stacked = _with_axis(build, passed.get(output.inner, output.inner), output)
+                stacked = _add_steps_axis(build, outer_values.get(output.inner, output.inner), output)
                 build.insert_before(loop.node)
                 replace_value(output.outer, stacked, ctx.names)
         remove_nodes([loop.node])
@@ -80,12 +80,14 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _can_be_reshaped(value: ir.Value, opset: int) -> bool:
+    """Return True if a Reshape must and can replace Squeeze and Unsqueeze for ``value``, a float8 tensor."""
     dims = static_dims(value)
     is_float8 = value.dtype is not None and value.dtype.name.startswith("FLOAT8E") and value.dtype != ir.DataType.FLOAT8E8M0
     return is_float8 and opset >= since.FLOAT8_RESHAPE and dims is not None and 0 not in dims
 
 
-def _without_axis(build: Builder, scan: ScanInput) -> ir.Value:
+def _remove_steps_axis(build: Builder, scan: ScanInput) -> ir.Value:
+    """Emit the only slice of a scan input, without the axis of the steps."""
     if not _can_be_reshaped(scan.outer, build.opset):
         return squeeze(build, scan.outer, [scan.axis])
     dims = list(static_dims(scan.outer) or ())
@@ -93,7 +95,8 @@ def _without_axis(build: Builder, scan: ScanInput) -> ir.Value:
     return reshape(build, scan.outer, dims)
 
 
-def _with_axis(build: Builder, value: ir.Value, output: ScanOutput) -> ir.Value:
+def _add_steps_axis(build: Builder, value: ir.Value, output: ScanOutput) -> ir.Value:
+    """Emit the stack of the only value of a scan output."""
     if not _can_be_reshaped(output.inner, build.opset):
         return unsqueeze(build, value, [output.axis])
     dims = list(static_dims(output.inner) or ())

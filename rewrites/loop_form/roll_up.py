@@ -22,7 +22,7 @@ from rewrites.graph.marks import ROLLED_UP
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import const_array, dim_of
 from rewrites.loop_form.written_out.chains import Chain
-from rewrites.loop_form.written_out.packs import Column, Earlier, Operand, Same, Shared, StepConstants
+from rewrites.loop_form.written_out.packs import Column, Constants, Operand, PriorStep, SameStep, Shared
 from rewrites.loop_form.written_out.rows import Rows
 from rewrites.loops import ScanInput, ScanOutput, State, make_scan
 from rewrites.loops.own_results import give_own_nodes
@@ -39,88 +39,88 @@ _ALL_BYTES = 1 << 62
 class _RolledBody:
     """Builds the body of the Scan. ``inner`` collects its nodes, ``outer`` the nodes before the Scan.
 
-    A column is one value per step. ``of`` maps each column to the body value that replaces it. ``scanned`` maps operands to scan
-    inputs. ``states`` maps a column and an initial value to the state that passes the column's values to the next step.
+    A column is one value per step. ``values`` maps each column to the body value that replaces it. ``scanned`` maps operands to
+    scan inputs. ``states`` maps a column and an initial value to the state that passes the column's values to the next step.
     """
 
     chain: Chain
     ctx: Context
     outer: Builder
     inner: Builder
-    of: dict[Column, ir.Value] = field(default_factory=dict)
+    values: dict[Column, ir.Value] = field(default_factory=dict)
     scanned: dict[Operand, ScanInput] = field(default_factory=dict)
     states: dict[tuple[Column, ir.Value], State] = field(default_factory=dict)
 
-    def write(self) -> None:
+    def emit(self) -> None:
         """Emit the nodes of one step, and create the states."""
         previous: dict[tuple[Column, ir.Value], ir.Value] = {}
         for _, operands in self.chain.packs:
             for operand in operands:
-                if isinstance(operand, Earlier) and (operand.column, operand.initial) not in previous:
-                    previous[operand.column, operand.initial] = self._new(operand.column.values[0])
+                if isinstance(operand, PriorStep) and (operand.column, operand.initial) not in previous:
+                    previous[operand.column, operand.initial] = self._new_value_like(operand.column.values[0])
         for pack, operands in self.chain.packs:
             node = pack.nodes[0]
             inputs = [
-                previous[operand.column, operand.initial] if isinstance(operand, Earlier) else self._operand(operand)
+                previous[operand.column, operand.initial] if isinstance(operand, PriorStep) else self._operand(operand)
                 for operand in operands
             ]
             attributes, hint = list(node.attributes.values()), node.outputs[0].name
             results = self.inner.node(node.op_type, inputs, len(node.outputs), attributes, node.domain, hint, node.version)
             for value, column in zip(results, pack.results, strict=True):
                 value.type, value.shape = column.values[0].type, column.values[0].shape
-                self.of[column] = value
+                self.values[column] = value
         for (column, initial), value in previous.items():
-            rows = None if column.first is None else Rows(column.first.family, column.first.index, False)
-            self.states[column, initial] = State(initial, value, self.of[column] if rows is None else self._row(rows), None)
+            rows = None if column.first_row is None else Rows(column.first_row.family, column.first_row.index, False)
+            self.states[column, initial] = State(initial, value, self.values[column] if rows is None else self._row(rows), None)
 
-    def _operand(self, operand: Shared | Rows | StepConstants | Same) -> ir.Value | None:
+    def _operand(self, operand: Shared | Rows | Constants | SameStep) -> ir.Value | None:
         match operand:
             case Shared():
                 return operand.value
             case Rows():
                 return self._row(operand)
-            case StepConstants():
+            case Constants():
                 return self._constant(operand)
-        return self.of[operand.column]
+        return self.values[operand.column]
 
     def _row(self, rows: Rows) -> ir.Value:
-        """Return the body value that holds the row of ``rows`` for a step. It is a scan input."""
+        """Return the body value that holds one of ``rows`` in each step: a scan input."""
         family, steps = rows.family, self.chain.steps
         if rows not in self.scanned:
-            least, width = rows.first - (steps - 1 if rows.falling else 0), family.width or 1
-            outer, value = family.source, self._new(family.source)
+            lowest, width = rows.first - (steps - 1 if rows.backwards else 0), family.width or 1
+            outer, value = family.source, self._new_value_like(family.source)
             if not isinstance(dim_of(outer, family.axis), int):
-                numbers = self.outer.const(np.arange(least, least + steps))
+                numbers = self.outer.const(np.arange(lowest, lowest + steps))
                 outer = gather(self.outer, outer, numbers, family.axis)  # fails on too few rows, as the steps do
-            elif least or dim_of(outer, family.axis) != steps * width:
-                outer = slice_axis(self.outer, outer, family.axis, least * width, (least + steps) * width)
+            elif lowest or dim_of(outer, family.axis) != steps * width:
+                outer = slice_axis(self.outer, outer, family.axis, lowest * width, (lowest + steps) * width)
             dims = list(family.source.shape.dims) if family.source.shape is not None else []
             dims[family.axis : family.axis + 1] = [width] if width > 1 else []
             value.shape = ir.Shape(dims)
             if width > 1:
                 dims.insert(family.axis, steps)
                 outer = reshape(self.outer, outer, [dim if isinstance(dim, int) else -1 for dim in dims])
-            self.scanned[rows] = ScanInput(outer, value, family.axis, rows.falling != self.chain.falling)
+            self.scanned[rows] = ScanInput(outer, value, family.axis, rows.backwards != self.chain.backwards)
         row = self.scanned[rows].inner
         return unsqueeze(self.inner, row, [family.axis]) if family.width == 1 else row
 
-    def _constant(self, constants: StepConstants) -> ir.Value:
-        """Return the body value that holds the constant for a step. A scan input provides the constants."""
+    def _constant(self, constants: Constants) -> ir.Value:
+        """Return the body value that holds one of ``constants`` in each step: a scan input."""
         if constants not in self.scanned:
             arrays = [const_array(value, limit=_ALL_BYTES) for value in constants.values]
             stack = self.outer.const(np.stack([array for array in arrays if array is not None]))
-            self.scanned[constants] = ScanInput(stack, self._new(constants.values[0]), 0, self.chain.falling)
+            self.scanned[constants] = ScanInput(stack, self._new_value_like(constants.values[0]), 0, self.chain.backwards)
         return self.scanned[constants].inner
 
-    def _new(self, like: ir.Value) -> ir.Value:
+    def _new_value_like(self, like: ir.Value) -> ir.Value:
         return ir.Value(name=self.ctx.names.fresh(like.name or "value"), type=like.type, shape=like.shape)
 
 
 def check(chain: Chain, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch, unless many results of steps are read individually, because each needs a Gather."""
-    inside = set(chain.nodes)
-    read_alone = sum(1 for column in _columns(chain) for _ in _read_alone(column, chain, inside))
-    if ctx.opset < since.SCAN or 2 * read_alone > len(chain.nodes):
+    """Return a patch, unless many results of steps are read individually. Each such read needs a Gather."""
+    chain_nodes = set(chain.nodes)
+    gathers = sum(1 for column in _columns(chain) for _ in _read_individually(column, chain, chain_nodes))
+    if ctx.opset < since.SCAN or 2 * gathers > len(chain.nodes):
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
@@ -134,50 +134,50 @@ def check(chain: Chain, ctx: Context) -> Patch | NotApplicable:
 def _roll_up(chain: Chain, ctx: Context) -> ir.Node:
     """Replace the steps of ``chain`` by a Scan, sort the graph, and return the Scan."""
     graph, nodes = ctx.model.graph, chain.nodes
-    inside = set(nodes)
+    chain_nodes = set(nodes)
     body = _RolledBody(chain, ctx, ctx.builder(), ctx.builder())
-    body.write()
+    body.emit()
     finals = {
         column: position
         for position, (column, _) in enumerate(body.states)
-        if column.pack is not None and not any(_read_alone(column, chain, inside))
+        if column.pack is not None and not any(_read_individually(column, chain, chain_nodes))
     }
-    stacked = [column for column in _columns(chain) if any(_read_of(column, chain, inside, but_last=column in finals))]
-    inner = ir.Graph([], [], nodes=body.inner.nodes, name=ctx.names.fresh("step"))
+    stacked = [column for column in _columns(chain) if any(_read_outside(column, chain, chain_nodes, skip_last=column in finals))]
+    body_graph = ir.Graph([], [], nodes=body.inner.nodes, name=ctx.names.fresh("step"))
     body.inner.nodes = []
-    outputs = [ScanOutput(body.of[column], None, 0, chain.falling) for column in stacked]
-    scan = make_scan(ctx.names, inner, list(body.states.values()), list(body.scanned.values()), outputs, "steps")
-    give_own_nodes(inner, ctx.names)
+    outputs = [ScanOutput(body.values[column], None, 0, chain.backwards) for column in stacked]
+    scan = make_scan(ctx.names, body_graph, list(body.states.values()), list(body.scanned.values()), outputs, "steps")
+    give_own_nodes(body_graph, ctx.names)
     body.outer.insert_before(nodes[0])
     graph.insert_before(nodes[0], scan)
     for column, position in finals.items():
-        for node, index in _alone(chain.last(column), inside):
+        for node, index in _individual_uses(chain.last_value(column), chain_nodes):
             node.replace_input_with(index, scan.outputs[position])
-        if chain.last(column).is_graph_output():
-            replace_value(chain.last(column), scan.outputs[position], ctx.names)
+        if chain.last_value(column).is_graph_output():
+            replace_value(chain.last_value(column), scan.outputs[position], ctx.names)
     for column, stack in zip(stacked, scan.outputs[len(body.states) :], strict=True):
         stack.shape = ir.Shape([chain.steps, *(column.values[0].shape or ())])
-        _put_stack(stack, column, inside, scan, ctx)
+        _replace_by_stack(stack, column, chain_nodes, scan, ctx)
     remove_nodes(nodes)
     graph.sort()
     return scan
 
 
-def _read_alone(column: Column, chain: Chain, inside: Collection[ir.Node]) -> Iterator[ir.Value]:
-    """Yield the values of ``column`` that are read individually (not by a Concat). Skip the last step."""
+def _read_individually(column: Column, chain: Chain, chain_nodes: Collection[ir.Node]) -> Iterator[ir.Value]:
+    """Yield the values of ``column`` that need a Gather, because nodes other than Concats read them."""
     for value in column.values:
-        if value is not chain.last(column) and (value.is_graph_output() or any(_alone(value, inside))):
+        if value is not chain.last_value(column) and (value.is_graph_output() or any(_individual_uses(value, chain_nodes))):
             yield value
 
 
-def _alone(value: ir.Value, inside: Collection[ir.Node]) -> Iterator[tuple[ir.Node, int]]:
+def _individual_uses(value: ir.Value, inside: Collection[ir.Node]) -> Iterator[tuple[ir.Node, int]]:
     """Yield the uses of ``value`` by nodes that are neither in ``inside`` nor a Concat."""
     for node, index in list(value.uses()):
-        if node not in inside and not _is_joining(node):
+        if node not in inside and not _is_concat(node):
             yield node, index
 
 
-def _is_joining(node: ir.Node) -> bool:
+def _is_concat(node: ir.Node) -> bool:
     return node.op_type == "Concat" and node.domain == ""
 
 
@@ -185,34 +185,34 @@ def _columns(chain: Chain) -> list[Column]:
     return [column for pack, _ in chain.packs for column in pack.results]
 
 
-def _read_of(column: Column, chain: Chain, inside: Collection[ir.Node], but_last: bool) -> Iterator[ir.Value]:
-    """Yield the values of ``column`` that are read outside the steps.
+def _read_outside(column: Column, chain: Chain, chain_nodes: Collection[ir.Node], skip_last: bool) -> Iterator[ir.Value]:
+    """Yield the values of ``column`` that are read outside the chain.
 
-    ``but_last``: if True, yield the value of the last step only if a Concat reads it.
+    ``skip_last``: True to yield the value of the step that runs last only if a Concat reads it.
     """
     for value in column.values:
-        if but_last and value is chain.last(column):
-            if any(_is_joining(node) for node, _ in value.uses() if node not in inside):
+        if skip_last and value is chain.last_value(column):
+            if any(_is_concat(node) for node, _ in value.uses() if node not in chain_nodes):
                 yield value
-        elif value.is_graph_output() or any(node not in inside for node, _ in value.uses()):
+        elif value.is_graph_output() or any(node not in chain_nodes for node, _ in value.uses()):
             yield value
 
 
-def _put_stack(stack: ir.Value, column: Column, inside: Collection[ir.Node], scan: ir.Node, ctx: Context) -> None:
+def _replace_by_stack(stack: ir.Value, column: Column, chain_nodes: Collection[ir.Node], scan: ir.Node, ctx: Context) -> None:
     """Let Concats of all values of ``column`` read ``stack``, and other users elements of ``stack``."""
     for node in dict.fromkeys(node for node, _ in column.values[0].uses()):
-        if _is_joining(node) and node not in inside:
-            _join(node, stack, column, scan, ctx)
+        if _is_concat(node) and node not in chain_nodes:
+            _replace_concat(node, stack, column, scan, ctx)
     for step, value in enumerate(column.values):
-        if value.is_graph_output() or any(node not in inside for node, _ in value.uses()):
+        if value.is_graph_output() or any(node not in chain_nodes for node, _ in value.uses()):
             b = ctx.builder()
             element = gather(b, stack, b.const(np.array(step)), 0)
             b.insert_after(scan)
             replace_value(value, element, ctx.names)
 
 
-def _join(node: ir.Node, stack: ir.Value, column: Column, scan: ir.Node, ctx: Context) -> None:
-    """If the Concat ``node`` joins all values of ``column``, replace them by the joined ``stack``."""
+def _replace_concat(node: ir.Node, stack: ir.Value, column: Column, scan: ir.Node, ctx: Context) -> None:
+    """If the Concat ``node`` joins all values of ``column``, let it read the joined ``stack`` instead."""
     rank, steps, inputs = len(column.values[0].shape or ()), len(column.values), list(node.inputs)
     for values in (list(column.values), list(column.values[::-1])):
         first = inputs.index(values[0]) if values[0] in inputs else len(inputs)
@@ -220,7 +220,7 @@ def _join(node: ir.Node, stack: ir.Value, column: Column, scan: ir.Node, ctx: Co
             continue
         b = ctx.builder()
         ordered = stack if values[0] is column.values[0] else slice_axis(b, stack, 0, steps - 1, -steps - 1, -1)
-        joined = _side_by_side(b, ordered, column.values[0], axis_of(node, 0, rank))
+        joined = _join_elements(b, ordered, column.values[0], axis_of(node, 0, rank))
         if joined is None:
             b.discard()
             return
@@ -232,8 +232,8 @@ def _join(node: ir.Node, stack: ir.Value, column: Column, scan: ir.Node, ctx: Co
         return
 
 
-def _side_by_side(b: Builder, stack: ir.Value, value: ir.Value, axis: int) -> ir.Value | None:
-    """Join the elements of ``stack``, each shaped like ``value``, along ``axis``; None if impossible."""
+def _join_elements(b: Builder, stack: ir.Value, value: ir.Value, axis: int) -> ir.Value | None:
+    """Join the elements of ``stack``, shaped like ``value``, along ``axis``. Return None if impossible."""
     dims = list((value.shape or ir.Shape([])).dims)
     rank, steps, size = len(dims), dim_of(stack, 0), dims[axis]
     moved = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]

@@ -29,21 +29,21 @@ class RowWrite:
         node: The node.
         axis: The axis of the tensor along which rows are counted.
         index: The index of the row, as an expression of the step number.
-        row: Emits the new row, without ``axis``.
-        parts: Further nodes that only this write needs.
+        emit_row: Emits the new row, without ``axis``.
+        helper_nodes: Other nodes that only this write needs.
     """
 
     node: ir.Node
     axis: int
     index: AffineExpression
-    row: Callable[[Builder], ir.Value]
-    parts: tuple[ir.Node, ...] = ()
+    emit_row: Callable[[Builder], ir.Value]
+    helper_nodes: tuple[ir.Node, ...] = ()
 
 
 def row_write(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
-    """Return a RowWrite if ``node`` replaces one row of ``tensor`` whose index changes by one per step.
+    """Return ``node`` as a RowWrite if it replaces one row of ``tensor``, else None.
 
-    Otherwise, return None. The shape of ``tensor`` must be known.
+    The index of the row must change by one per step. The shape of ``tensor`` must be known.
     """
     reader = _READERS.get(node.op_type) if node.domain == "" else None
     write = reader(node, tensor, integers) if reader is not None else None
@@ -53,6 +53,7 @@ def row_write(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite |
 
 
 def _scatter_nd(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
+    """Return the ScatterND ``node`` as a RowWrite, if its indices are those of one row."""
     if node.inputs[0] is not tensor or node.attributes.get_string("reduction", "none") != "none":
         return None
     indices, updates = integers.operand(node, 1), node.inputs[2]
@@ -65,35 +66,36 @@ def _scatter_nd(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite
     if len(moving) != 1:
         return None
     (axis,) = moving
-    others = [dims[k] for k in range(depth) if k != axis]
-    sizes = [dim for dim in others if isinstance(dim, int)]
-    if len(sizes) < len(others) or flat.shape[0] != int(np.prod(sizes, dtype=np.int64)):
+    other_dims = [dims[k] for k in range(depth) if k != axis]
+    sizes = [dim for dim in other_dims if isinstance(dim, int)]
+    if len(sizes) < len(other_dims) or flat.shape[0] != int(np.prod(sizes, dtype=np.int64)):
         return None
     index = flat.moved(lambda array: array[:, axis]).uniform
-    if index is None or not _counts_through(flat, axis, sizes):
+    if index is None or not _lists_all_indices(flat, axis, sizes):
         return None
     leading, rest = indices.const.ndim - 1, dims[depth:]
-    if all(size == 1 for size in indices.shape[:-1]) and not others:
+    if all(size == 1 for size in indices.shape[:-1]) and not other_dims:
         return RowWrite(node, axis, index, lambda b: squeeze(b, updates, list(range(leading))))
-    wanted = [*sizes, *(dim for dim in rest if isinstance(dim, int))]
-    if len(wanted) < len(sizes) + len(rest) or 0 in wanted:
+    row_dims = [*sizes, *(dim for dim in rest if isinstance(dim, int))]
+    if len(row_dims) < len(sizes) + len(rest) or 0 in row_dims:
         return None
-    return RowWrite(node, axis, index, lambda b: reshape(b, updates, wanted))
+    return RowWrite(node, axis, index, lambda b: reshape(b, updates, row_dims))
 
 
-def _counts_through(flat: AffineExpression, axis: int, sizes: list[int]) -> bool:
-    """Return True if ``flat`` lists, in order, all indices of the axes other than ``axis``.
+def _lists_all_indices(indices: AffineExpression, axis: int, sizes: list[int]) -> bool:
+    """Return True if ``indices`` lists, in order, all indices of the axes other than ``axis``.
 
     ``sizes``: the sizes of these axes.
     """
     if not sizes:
         return True
-    rest = flat.moved(lambda array: np.delete(array, axis, 1)).numbers
-    wanted = np.stack(np.unravel_index(np.arange(flat.shape[0]), sizes), 1)
-    return rest is not None and bool((rest == wanted).all())
+    other_indices = indices.moved(lambda array: np.delete(array, axis, 1)).numbers
+    all_indices = np.stack(np.unravel_index(np.arange(indices.shape[0]), sizes), 1)
+    return other_indices is not None and bool((other_indices == all_indices).all())
 
 
 def _scatter_elements(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
+    """Return the ScatterElements ``node`` as a RowWrite, if all its indices are equal."""
     if node.inputs[0] is not tensor or node.attributes.get_string("reduction", "none") != "none":
         return None
     indices, updates = integers.operand(node, 1), node.inputs[2]
@@ -110,6 +112,7 @@ def _scatter_elements(node: ir.Node, tensor: ir.Value, integers: Integers) -> Ro
 
 
 def _where(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
+    """Return the Where ``node`` as a RowWrite, if its condition selects one row."""
     condition, on_true, on_false = node.inputs
     if condition is None or on_true is None or on_false is not tensor:
         return None
@@ -142,17 +145,18 @@ def _where(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | No
 
 
 def _concat(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
+    """Return the Concat ``node`` as a RowWrite, if it joins the rows before, a new row and the rows after."""
     rank = rank_of(tensor)
     if len(node.inputs) != 3 or not rank:
         return None
     axis = axis_of(node, 0, rank)
     before, row, after = node.inputs
     length = integers.size_of(tensor, axis)
-    first, last = _range_of(before, tensor, axis, integers), _range_of(after, tensor, axis, integers)
+    first, last = _slice_bounds(before, tensor, axis, integers), _slice_bounds(after, tensor, axis, integers)
     if row is None or first is None or last is None or dim_of(row, axis) != 1 or length is None:
         return None
-    (start, index, head), (again, end, tail) = first, last
-    gap = again - index - 1
+    (start, index, head), (tail_start, end, tail) = first, last
+    gap = tail_start - index - 1
     to_the_end = end.number is not None and end.number >= (1 << 31) - 1
     rest = end - length
     if start.number != 0 or gap.number != 0 or not (to_the_end or rest.number == 0):
@@ -160,9 +164,10 @@ def _concat(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | N
     return RowWrite(node, axis, index, lambda b: squeeze(b, row, [axis]), (head, tail))
 
 
-def _range_of(
+def _slice_bounds(
     value: ir.Value | None, tensor: ir.Value, axis: int, integers: Integers
 ) -> tuple[AffineExpression, AffineExpression, ir.Node] | None:
+    """Return (start, end, Slice) if ``value`` is a Slice of ``tensor`` along ``axis`` that is read once."""
     node = producer_of(value, "Slice")
     if node is None or node.inputs[0] is not tensor or len(node.inputs) < 4:
         return None

@@ -22,7 +22,7 @@ __all__ = ["RULE", "check"]
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if the body reads a sequence that a SplitToSequence outside the loop computes."""
-    reads = [(node, split) for node in loop.body if (split := _split(node)) is not None and split.graph is not loop.body]
+    reads = [(node, split) for node in loop.body if (split := _source_split(node)) is not None and split.graph is not loop.body]
     if not reads:
         return NOTHING_HERE
 
@@ -34,7 +34,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             assert index is not None
             axis = axis_of(split, 0, rank_of(source))
             row = gather(build, source, index, axis)
-            read = unsqueeze(build, row, [axis]) if _keeps(split) else row
+            read = unsqueeze(build, row, [axis]) if _keeps_axis(split) else row
             build.insert_before(node)
             take_over(node.outputs[0], read, ctx.names)
         remove_nodes(node for node, _ in reads)
@@ -43,7 +43,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"read {counted(len(reads), 'tensor')} of a sequence from the tensor that was split into it", edit)
 
 
-def _split(node: ir.Node) -> ir.Node | None:
+def _source_split(node: ir.Node) -> ir.Node | None:
+    """Return the SplitToSequence that computes the sequence that ``node`` reads; None if unsupported."""
     if node.op_type != "SequenceAt" or node.domain != "":
         return None
     split, index = producer_of(through_identity(node.inputs[0]), "SplitToSequence"), node.inputs[1]
@@ -56,7 +57,8 @@ def _split(node: ir.Node) -> ir.Node | None:
     return split if size is None or (rank_of(size) == 0 and int_operand(split, 1) == 1) else None
 
 
-def _keeps(split: ir.Node) -> bool:
+def _keeps_axis(split: ir.Node) -> bool:
+    """Return True if the pieces of ``split`` keep the axis along which the tensor is split."""
     sized = len(split.inputs) > 1 and split.inputs[1] is not None
     return sized or bool(split.attributes.get_int("keepdims", 1))
 

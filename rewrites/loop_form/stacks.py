@@ -1,4 +1,7 @@
-"""Turns states that only collect results into stacked results, and computes the final values of the states from the stacks."""
+"""Turns states that only collect results into stacked results.
+
+The final values of the states are computed from the stacks, after the loop.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,54 +20,54 @@ from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.ops.versions import concat, move_first_axis, reshape, shape_of
 
-__all__ = ["Collected", "Final", "collect", "joined_rows", "only_returned"]
+__all__ = ["CollectedState", "EmitFinal", "is_only_returned", "join_rows", "stack_collected_states"]
 
 
-Final = Callable[[Builder, ir.Value], ir.Value]
+EmitFinal = Callable[[Builder, ir.Value], ir.Value]
 
 
 @dataclass(frozen=True)
-class Collected:
-    """A state that collects a result of each step, and how a stacked result replaces it.
+class CollectedState:
+    """A state that only collects a result of each step, and how a stacked result replaces the state.
 
     Args:
         state: The state.
         shape: The shape of the result of one step.
-        result: Emits the result of one step in the body.
-        finals: Pairs: a value after the loop that depends on the state, and a function that emits it from the stacked results.
+        emit_result: Emits the result of one step in the body.
+        finals: Pairs of a value after the loop that depends on the state, and a function that emits this value from the stack.
     """
 
     state: State
     shape: ir.Shape
-    result: Callable[[Builder], ir.Value]
-    finals: Sequence[tuple[ir.Value, Final]]
+    emit_result: Callable[[Builder], ir.Value]
+    finals: Sequence[tuple[ir.Value, EmitFinal]]
 
 
-def collect(loop: Loop, collecting: Sequence[Collected], ctx: Context) -> list[ir.Node]:
-    """Rebuild ``loop`` with stacked results instead of the ``collecting`` states.
+def stack_collected_states(loop: Loop, collected_states: Sequence[CollectedState], ctx: Context) -> list[ir.Node]:
+    """Rebuild ``loop`` with stacked results instead of the states ``collected_states``. Return the loop.
 
     The body may read these states only for their own updates.
     """
-    gone = {state.state.inner for state in collecting}
-    kept = [state for state in loop.states if state.inner not in gone]
+    removed = {state.state.inner for state in collected_states}
+    kept = [state for state in loop.states if state.inner not in removed]
     outputs = list(loop.scan_outputs)
-    for collected in collecting:
+    for collected in collected_states:
         inside, after = ctx.builder(), ctx.builder()
-        result = collected.result(inside)
+        result = collected.emit_result(inside)
         producer = result.producer()
         if producer is None or (producer.graph is not loop.body and producer not in inside.nodes):
             result = inside.op("Identity", result)
         result.type = result.type or _element_type(collected.state)
-        known = result.shape if rank_of(result) == len(collected.shape) else None
-        result.shape = refined(without_names(known), collected.shape)  # without steps, undeclared sizes would be 0
+        known_shape = result.shape if rank_of(result) == len(collected.shape) else None
+        result.shape = refined(without_names(known_shape), collected.shape)  # without steps, undeclared sizes would be 0
         inside.append_to(loop.body)
-        outputs.append(ScanOutput(result, _stack(collected, result, after, ctx)))
+        outputs.append(ScanOutput(result, _emit_finals(collected, result, after, ctx)))
         after.insert_after(loop.node)
-    inner = [*(state.next for state in kept), *(output.inner for output in outputs)]
-    loop.body.outputs[:] = [loop.condition_out, *inner] if isinstance(loop, LoopView) else inner
-    updates = varying_values(loop.body, gone)
+    body_outputs = [*(state.next for state in kept), *(output.inner for output in outputs)]
+    loop.body.outputs[:] = [loop.condition_out, *body_outputs] if isinstance(loop, LoopView) else body_outputs
+    updates = varying_values(loop.body, removed)
     remove_nodes(dead for dead in unread_nodes(loop.body) if any(value in updates for value in dead.outputs))
-    producers = {old.producer(): None for collected in collecting for old, _ in collected.finals}
+    producers = {old.producer(): None for collected in collected_states for old, _ in collected.finals}
     readers = [node for node in producers if node is not None and node is not loop.node]
     for reader in readers:
         reader.resize_inputs(0)
@@ -75,51 +78,57 @@ def collect(loop: Loop, collecting: Sequence[Collected], ctx: Context) -> list[i
     return [rebuilt]
 
 
-def only_returned(updated: ir.Value, loop: Loop) -> bool:
+def is_only_returned(updated: ir.Value, loop: Loop) -> bool:
     """Return True if nothing reads ``updated``, except that the body of ``loop`` returns it once.
 
-    An Identity may be between.
+    The body may also return an Identity of ``updated``.
     """
     returned = sum(value is updated for value in loop.body.outputs)
     for user, _ in updated.uses():
         if user.op_type != "Identity" or user.domain != "" or user.graph is not loop.body:
             return False
-        returned += 1 if only_returned(user.outputs[0], loop) else 2
+        returned += 1 if is_only_returned(user.outputs[0], loop) else 2
     return returned <= 1
 
 
 def _element_type(state: State) -> ir.TypeProtocol | None:
-    """Return the type of the tensors that a state collects.
+    """Return the type of the tensors that ``state`` collects.
 
-    It is used if shape inference cannot infer the type of the tensors.
+    This type is used if shape inference cannot infer the type of the tensors.
     """
-    kind = state.initial.type or state.inner.type
-    return kind.elem_type if isinstance(kind, ir.SequenceType) else kind
+    type_ = state.initial.type or state.inner.type
+    return type_.elem_type if isinstance(type_, ir.SequenceType) else type_
 
 
-def _stack(collected: Collected, result: ir.Value, after: Builder, ctx: Context) -> ir.Value:
-    """Emit the final values of ``collected`` after the loop. Return the value for the stacked result.
+def _emit_finals(collected: CollectedState, result: ir.Value, after: Builder, ctx: Context) -> ir.Value:
+    """Emit the final values of ``collected`` after the loop. Return the value to use as the stack.
 
-    The loop must return this value. If a final value is equal to the stack, return that final value. Otherwise, return a new value.
+    If a final value equals the stack, this is the final value. Otherwise, it is a new value. The loop must return it.
+
+    Args:
+        collected: The state to replace.
+        result: The result of one step in the body.
+        after: Collects the nodes after the loop.
+        ctx: The context of the rule.
     """
     shape = with_axes(without_names(collected.shape), 0, None)
     stack = ir.Value(name=ctx.names.fresh(f"{result.name}_steps"), type=result.type, shape=shape)
-    same = None
-    for old, make in collected.finals:
-        value = make(after, stack) if is_read(old) else None
-        if value is stack and same is None:
-            same = old
+    equal_final = None
+    for old, emit_final in collected.finals:
+        value = emit_final(after, stack) if is_read(old) else None
+        if value is stack and equal_final is None:
+            equal_final = old
         elif value is not None:
             replace_value(old, value, ctx.names)
-    if same is None:
+    if equal_final is None:
         return stack
     for node, index in stack.uses():
-        node.replace_input_with(index, same)
-    return same
+        node.replace_input_with(index, equal_final)
+    return equal_final
 
 
-def joined_rows(b: Builder, stack: ir.Value, axis: int, width: int | None, size: Callable[[int], ir.Value], rank: int) -> ir.Value:
-    """Concatenate the elements of a stack along ``axis``.
+def join_rows(b: Builder, stack: ir.Value, axis: int, width: int | None, size: Callable[[int], ir.Value], rank: int) -> ir.Value:
+    """Emit nodes that concatenate the elements of ``stack`` along ``axis``, and return the result.
 
     The sizes of the other axes come from ``size``, because a stack without steps has size 0 wherever no size is declared.
 

@@ -36,7 +36,7 @@ __all__ = ["RULE", "check"]
 class _SlidingRead:
     """A ``node`` that reads ``width`` rows of ``source`` along ``axis``, from the index ``start`` on.
 
-    If ``width`` is None, it reads one row without the axis. ``cuts``: constant bounds of other axes.
+    If ``width`` is None, it reads one row, without the axis. ``constant_bounds``: the bounds along other axes.
     """
 
     node: ir.Node
@@ -44,7 +44,7 @@ class _SlidingRead:
     axis: int
     start: AffineExpression
     width: int | None
-    cuts: tuple[Bounds, ...]
+    constant_bounds: tuple[Bounds, ...]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -53,14 +53,14 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if not isinstance(loop, LoopView) or steps is None or ctx.opset < since.SLICE_INPUTS:
         return NOTHING_HERE
     integers = integers_of(loop, ctx.opset, steps)
-    reads = [read for node in loop.body if (read := _read(node, loop, integers, steps)) is not None]
+    reads = [read for node in loop.body if (read := _match_read(node, loop, integers, steps)) is not None]
     if not reads:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
         for read in reads:
             outside, inside = ctx.builder(), ctx.builder()
-            value = _emit(outside, inside, read, loop)
+            value = _emit_gather(outside, inside, read, loop)
             outside.insert_before(loop.node)
             inside.insert_before(read.node)
             take_over(read.node.outputs[0], value, ctx.names)
@@ -70,7 +70,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"read {counted(len(reads), 'slice')}, which start elsewhere in each step, by Gather", edit)
 
 
-def _read(node: ir.Node, loop: LoopView, integers: Integers, steps: AffineExpression) -> _SlidingRead | None:
+def _match_read(node: ir.Node, loop: LoopView, integers: Integers, steps: AffineExpression) -> _SlidingRead | None:
+    """Return the Slice or GatherND ``node`` as a _SlidingRead if a Gather can replace it, else None."""
     source = node.inputs[0] if node.inputs else None
     if node.domain != "" or source is None or source.graph is loop.body or source.dtype in (None, ir.DataType.STRING):
         return None
@@ -94,34 +95,38 @@ def _read(node: ir.Node, loop: LoopView, integers: Integers, steps: AffineExpres
         return None
     if not at_least(row.start, 0, steps) or not at_least(length - row.start - width, 0, steps):
         return None
-    cuts = [bound for bound in bounds if bound is not row and not _is_whole(bound, integers.size_of(source, bound.axis))]
-    if any(bound.start.number is None or bound.end.number is None for bound in cuts):
+    constant_bounds = [
+        bound for bound in bounds if bound is not row and not _reads_whole_axis(bound, integers.size_of(source, bound.axis))
+    ]
+    if any(bound.start.number is None or bound.end.number is None for bound in constant_bounds):
         return None
-    return _SlidingRead(node, source, row.axis, row.start, width, tuple(cuts))
+    return _SlidingRead(node, source, row.axis, row.start, width, tuple(constant_bounds))
 
 
-def _is_whole(bound: Bounds, length: AffineExpression | None) -> bool:
+def _reads_whole_axis(bound: Bounds, length: AffineExpression | None) -> bool:
+    """Return True if ``bound`` is known to include a whole axis of size ``length``."""
     rest = None if length is None else bound.end - length
     to_the_end = bound.end.number is not None and bound.end.number >= (1 << 31) - 1
     return bound.start.number == 0 and (to_the_end or (rest is not None and rest.number is not None and rest.number >= 0))
 
 
-def _emit(outside: Builder, inside: Builder, read: _SlidingRead, loop: LoopView) -> ir.Value:
-    fixed = emit(outside, read.start.without(STEP))
-    moving = emit(
+def _emit_gather(outside: Builder, inside: Builder, read: _SlidingRead, loop: LoopView) -> ir.Value:
+    """Emit the nodes that replace ``read``, in the body and before the loop, and return their result."""
+    first_start = emit(outside, read.start.without(STEP))
+    offset = emit(
         inside,
         AffineExpression.symbol(STEP) * read.start.factor(STEP),
         {STEP: scalar_of(inside, loop.iteration)},
     )
-    start = moving if read.start.without(STEP).number == 0 else inside.op("Add", moving, fixed)
+    start = offset if read.start.without(STEP).number == 0 else inside.op("Add", offset, first_start)
     width = read.width
     if width is not None and width > 1:
         start = inside.op("Add", start, inside.const(np.arange(width)))
     value = gather(inside, read.source, start, read.axis)
     if width == 1:
         value = unsqueeze(inside, value, [read.axis])
-    for cut in read.cuts:
-        value = slice_axis(inside, value, cut.axis, cut.start.number or 0, cut.end.number or 0)
+    for bounds in read.constant_bounds:
+        value = slice_axis(inside, value, bounds.axis, bounds.start.number or 0, bounds.end.number or 0)
     return value
 
 

@@ -27,7 +27,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.values import const_scalar, producer_of
 from rewrites.loops import Loop, LoopView
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scan_form.step_counts import run_for
+from rewrites.scan_form.step_counts import set_trip_count
 
 __all__ = ["RULE", "check"]
 
@@ -38,12 +38,12 @@ _CONJOINED = frozenset({"And", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 @dataclass(frozen=True)
 class _Bound:
-    """A comparison in the condition. It is true after step t if ``room - slope * t`` is at least 1.
+    """A comparison in the condition. It is true after step t if ``margin - slope * t`` is at least 1.
 
     ``slope``: an integer of at least 1.
     """
 
-    room: AffineExpression
+    margin: AffineExpression
     slope: int
 
 
@@ -58,47 +58,52 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         limit = None
     if bounds is None or (not bounds and limit is None):
         return NotApplicable("LOOP-CONDITION", "the condition depends on more than the step number", silent=True)
-    starts = _starts(loop.condition, outside)
-    fixed = _number(limit, bounds, starts)
-    compared = [*(bound.room for bound in bounds), *(starts if isinstance(starts, list) else [])]
-    rounded = [room.exact_to for room in compared if room.exact_to is not None]
+    initial = _initial_condition(loop.condition, outside)
+    constant_count = _constant_trip_count(limit, bounds, initial)
+    compared = [*(bound.margin for bound in bounds), *(initial if isinstance(initial, list) else [])]
+    rounded = [margin.exact_to for margin in compared if margin.exact_to is not None]
     notes = []
-    if rounded and (fixed is None or not within(fixed, min(rounded))):
-        if fixed is not None or min(rounded) < 1 << 24:
+    if rounded and (constant_count is None or not within(constant_count, min(rounded))):
+        if constant_count is not None or min(rounded) < 1 << 24:
             return NotApplicable("LOOP-CONDITION", f"the condition compares in floating point, exact to {min(rounded)} only")
-        if any(_may_cancel(room) for room in compared if room.exact_to is not None):
+        if any(_may_cancel(margin) for margin in compared if margin.exact_to is not None):
             detail = "the condition compares two numbers that are not known in floating point"
             return NotApplicable("LOOP-CONDITION", f"{detail}: they may be large, and near each other")
         notes = [f"the condition compares in floating point: assumed to be exact, which holds up to {min(rounded)} steps"]
 
     def edit() -> list[ir.Node]:
         build = ctx.builder()
-        count = build.const(np.array(fixed, np.int64)) if fixed is not None else _emit(build, loop, limit, bounds, starts)
+        count = (
+            build.const(np.array(constant_count, np.int64))
+            if constant_count is not None
+            else _emit_trip_count(build, loop, limit, bounds, initial)
+        )
         build.insert_before(loop.node)
-        run_for(loop, count, ctx)
+        set_trip_count(loop, count, ctx)
         return [loop.node]
 
     return Patch("moved the condition, which counts steps, into the trip count", edit, tuple(notes))
 
 
-def _may_cancel(room: AffineExpression) -> bool:
-    """Return True if ``room`` may be a small difference of large numbers, which floats round."""
-    free = [key for key in room.terms if key is not STEP and not isinstance(key, Dim)]
-    return len(free) > 1 or any(room.factor(key) < 0 for key in free)
+def _may_cancel(margin: AffineExpression) -> bool:
+    """Return True if ``margin`` may be a small difference of large numbers, which floats round."""
+    free = [key for key in margin.terms if key is not STEP and not isinstance(key, Dim)]
+    return len(free) > 1 or any(margin.factor(key) < 0 for key in free)
 
 
 def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:
+    """Return the comparisons in the condition of ``loop``; None if one of them is unsupported."""
     bounds = []
     for part in _conjuncts(loop.condition_out):
         if part is loop.condition_in or const_scalar(part) is True:
             continue
-        room = inside.room(part)
-        if room is None or room.const.size != 1:
+        margin = inside.room(part)
+        if margin is None or margin.const.size != 1:
             return None
-        slope = -room.factor(STEP)
+        slope = -margin.factor(STEP)
         if slope < 1:
             return None
-        bounds.append(_Bound(room.reshaped(()).without(STEP), slope))
+        bounds.append(_Bound(margin.reshaped(()).without(STEP), slope))
     return bounds
 
 
@@ -114,86 +119,89 @@ def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:
     return [part for part in postorder([value], sides) if not sides(part)]
 
 
-def _starts(condition: ir.Value | None, outside: Integers) -> list[AffineExpression] | ir.Value | bool:
-    """Return what is known of the initial condition.
+def _initial_condition(condition: ir.Value | None, outside: Integers) -> list[AffineExpression] | ir.Value | bool:
+    """Return what is known about the initial condition.
 
     Returns:
         True or False if the value of the condition is known. A list of numbers if the condition is an And of comparisons: it is
-        true if and only if all these numbers are at least 1. Otherwise, ``condition`` itself.
+        then true if and only if all these numbers are at least 1. Otherwise, ``condition`` itself.
     """
     if condition is None:
         return True
-    rooms = []
+    margins = []
     for part in _conjuncts(condition):
         known = outside.truth(part)
-        room = outside.room(part)
+        margin = outside.room(part)
         if known is False:
             return False
-        if known is None and (room is None or room.const.size != 1):
+        if known is None and (margin is None or margin.const.size != 1):
             return condition
-        if known is None and room is not None:
-            rooms.append(room.reshaped(()))
-    return rooms or True
+        if known is None and margin is not None:
+            margins.append(margin.reshaped(()))
+    return margins or True
 
 
-def _number(limit: AffineExpression | None, bounds: list[_Bound], starts: list[AffineExpression] | ir.Value | bool) -> int | None:
-    """Return the trip count if it is a constant, else None."""
-    if starts is False or (limit is not None and limit.number is not None and limit.number <= 0):
+def _constant_trip_count(
+    limit: AffineExpression | None, bounds: list[_Bound], initial: list[AffineExpression] | ir.Value | bool
+) -> int | None:
+    """Return the trip count if it is a constant, else None. ``initial``: see ``_initial_condition``."""
+    if initial is False or (limit is not None and limit.number is not None and limit.number <= 0):
         return 0
     numbers = [] if limit is None else [limit.number]
-    numbers += [None if bound.room.number is None else 1 + max(0, -(-bound.room.number // bound.slope)) for bound in bounds]
+    numbers += [None if bound.margin.number is None else 1 + max(0, -(-bound.margin.number // bound.slope)) for bound in bounds]
     known = [number for number in numbers if number is not None]
-    return min(known) if starts is True and len(known) == len(numbers) else None
+    return min(known) if initial is True and len(known) == len(numbers) else None
 
 
-def _emit(
+def _emit_trip_count(
     b: Builder,
     loop: LoopView,
     limit: AffineExpression | None,
     bounds: list[_Bound],
-    starts: list[AffineExpression] | ir.Value | bool,
+    initial: list[AffineExpression] | ir.Value | bool,
 ) -> ir.Value:
     """Emit the trip count: the minimum of ``limit`` and all bounds that may be the smallest."""
-    ends = [_end(bound) for bound in bounds]
+    ends = [_undivided_steps(bound) for bound in bounds]
     base = limit
     if base is None:
-        base = next((end for end in ends if end is not None and _starts_below(starts, end)), None)
-    rooms = starts if isinstance(starts, list) else []
+        base = next((end for end in ends if end is not None and _is_initially_false_below(initial, end)), None)
+    margins = initial if isinstance(initial, list) else []
     if base is not None:
         # if the base is 0 or less, there is no step; otherwise, the omitted bounds are at least as large as the base
-        left = [bound for bound, end in zip(bounds, ends, strict=True) if end is None or not at_least(end - base, 0)]
-        rooms = [room for room in rooms if not at_least(room - base, 0)]
+        remaining = [bound for bound, end in zip(bounds, ends, strict=True) if end is None or not at_least(end - base, 0)]
+        margins = [margin for margin in margins if not at_least(margin - base, 0)]
         count = scalar_of(b, loop.limit) if base is limit and loop.limit is not None else emit(b, base)
     else:
-        left, count = bounds[1:], _steps(b, bounds[0])
-    for bound in left:
-        count = smaller(b, count, _steps(b, bound))
-    if isinstance(starts, ir.Value):
-        count = b.op("Mul", count, scalar_of(b, starts))
-    for room in rooms:
-        count = b.op("Mul", count, b.op("Cast", exceeds(b, emit(b, room), b.const(0)), to=int(ir.DataType.INT64)))
+        remaining, count = bounds[1:], _emit_steps(b, bounds[0])
+    for bound in remaining:
+        count = smaller(b, count, _emit_steps(b, bound))
+    if isinstance(initial, ir.Value):
+        count = b.op("Mul", count, scalar_of(b, initial))
+    for margin in margins:
+        count = b.op("Mul", count, b.op("Cast", exceeds(b, emit(b, margin), b.const(0)), to=int(ir.DataType.INT64)))
     return count
 
 
-def _end(bound: _Bound) -> AffineExpression | None:
-    """Return the number of steps that ``bound`` allows, or None if this needs a division.
+def _undivided_steps(bound: _Bound) -> AffineExpression | None:
+    """Return the number of steps that ``bound`` allows, or None if a division is necessary.
 
-    A result of 0 or less means one step, because the body's condition is first checked after a step.
+    A result of 0 or less means one step, because the loop checks the condition of its body only after a step.
     """
-    return bound.room + 1 if bound.slope == 1 else None
+    return bound.margin + 1 if bound.slope == 1 else None
 
 
-def _starts_below(starts: list[AffineExpression] | ir.Value | bool, end: AffineExpression) -> bool:
+def _is_initially_false_below(initial: list[AffineExpression] | ir.Value | bool, end: AffineExpression) -> bool:
     """Return True if the initial condition is known to be false whenever ``end`` is 0 or less."""
-    return isinstance(starts, list) and any(at_least(end - room, 0) for room in starts)
+    return isinstance(initial, list) and any(at_least(end - margin, 0) for margin in initial)
 
 
-def _steps(b: Builder, bound: _Bound) -> ir.Value:
-    room = emit(b, bound.room + (bound.slope - 1))
+def _emit_steps(b: Builder, bound: _Bound) -> ir.Value:
+    """Emit the number of steps that ``bound`` allows, at least 1."""
+    margin = emit(b, bound.margin + (bound.slope - 1))
     if bound.slope != 1:
-        room = b.op("Div", room, b.const(np.array(bound.slope, np.int64)))
+        margin = b.op("Div", margin, b.const(np.array(bound.slope, np.int64)))
     unit = b.const(np.array(1, np.int64))
-    return larger(b, b.op("Add", room, unit), unit)
+    return larger(b, b.op("Add", margin, unit), unit)
 
 
 RULE = Rule("trip-count", "loop_form", "loop", check)

@@ -28,24 +28,24 @@ from rewrites.graph.context import Context
 from rewrites.graph.dims import without_axis
 from rewrites.graph.values import producer_of, rank_of, through_identity
 from rewrites.loop_form.row_writes import RowWrite, row_write
-from rewrites.loop_form.stacks import Collected, collect, joined_rows, only_returned
+from rewrites.loop_form.stacks import CollectedState, is_only_returned, join_rows, stack_collected_states
 from rewrites.loops import Loop, ScanView, State
-from rewrites.ops.versions import axis_of, concat, reshape, shape_of, turned
+from rewrites.ops.versions import axis_of, concat, reshape, reversed_if, shape_of
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
 
 
 @dataclass(frozen=True)
-class _Written:
+class _WrittenState:
     """A state to which each step writes a row.
 
-    ``reads``: the other nodes that read the state. They can read its initial value instead.
+    ``other_reads``: the nodes that read the state for another purpose. They can read its initial value instead.
     """
 
     state: State
     write: RowWrite
-    reads: tuple[ir.Node, ...]
+    other_reads: tuple[ir.Node, ...]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -53,63 +53,76 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     steps, candidates = trip_count(loop, ctx.opset), [state for state in loop.states if _may_write(state)]
     if steps is None or not candidates or ctx.opset < since.SLICE_INPUTS:
         return NOTHING_HERE
-    with _settled(loop, candidates, ctx):
+    with _other_states_keep_shapes(loop, candidates, ctx):
         integers = integers_of(loop, ctx.opset, steps)
-        candidates = [state for state in candidates if _written(state, loop, integers, steps) is not None]
+        candidates = [state for state in candidates if _match_written_state(state, loop, integers, steps) is not None]
     # a write keeps the shape of its tensor, but the shapes of the other states were only assumed
-    with _settled(loop, candidates, ctx) as settled:
+    with _other_states_keep_shapes(loop, candidates, ctx) as settled:
         integers = integers_of(loop, ctx.opset, steps)
-        writes = [_written(state, loop, integers, steps) for state in candidates] if settled else []
+        writes = [_match_written_state(state, loop, integers, steps) for state in candidates] if settled else []
     written = [write for write in writes if write is not None]
     if not written:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
         for state in written:
-            for node in state.reads:
+            for node in state.other_reads:
                 node.replace_input_with(0, state.state.initial)
-        return collect(loop, [_collected(state, steps) for state in written], ctx)
+        return stack_collected_states(loop, [_to_collected_state(state, steps) for state in written], ctx)
 
     names = listed(state.state.inner.name for state in written)
     return Patch(f"made the states {names}, written row by row, stacked results", edit)
 
 
-def _settled(loop: Loop, states: Sequence[State], ctx: Context) -> AbstractContextManager[bool]:
-    """Yield True if all other states are known to keep their shapes. In a Scan, they always do."""
+def _other_states_keep_shapes(loop: Loop, states: Sequence[State], ctx: Context) -> AbstractContextManager[bool]:
+    """Yield True if all states other than ``states`` are known to keep their shapes.
+
+    In a Scan, they always do.
+    """
     if isinstance(loop, ScanView):
         return nullcontext(True)
     return settled_beside(loop, ctx, dict.fromkeys(state.inner for state in states))
 
 
 def _may_write(state: State) -> bool:
+    """Return True if the operator that computes the next value of ``state`` can write a row of it.
+
+    The shape of the state must be known.
+    """
     node = producer_of(through_identity(state.next), "ScatterND", "ScatterElements", "Where", "Concat")
     return node is not None and state.initial.shape is not None
 
 
-def _written(state: State, loop: Loop, integers: Integers, steps: AffineExpression) -> _Written | None:
+def _match_written_state(state: State, loop: Loop, integers: Integers, steps: AffineExpression) -> _WrittenState | None:
+    """Return ``state`` as a _WrittenState if each step writes one of its rows, else None."""
     node = producer_of(through_identity(state.next))
     write = None if node is None or node.graph is not loop.body else row_write(node, state.inner, integers)
     if write is None or not _rows_exist(write, state, integers, steps):
         return None
     reads = []
     for user, index in state.inner.uses():
-        if user is write.node or user in write.parts:
+        if user is write.node or user in write.helper_nodes:
             continue
-        if user.graph is not loop.body or index != 0 or not _reads_initial(user, write, integers):
+        if user.graph is not loop.body or index != 0 or not _reads_initial_value(user, write, integers):
             return None
         reads.append(user)
-    if not only_returned(write.node.outputs[0], loop):
+    if not is_only_returned(write.node.outputs[0], loop):
         return None
-    return _Written(state, write, tuple(reads))
+    return _WrittenState(state, write, tuple(reads))
 
 
 def _rows_exist(write: RowWrite, state: State, integers: Integers, steps: AffineExpression) -> bool:
+    """Return True if all rows that the steps write are known to exist in the tensor."""
     length = integers.size_of(state.initial, write.axis)
     room = None if length is None else length - write.index - 1
     return room is not None and at_least(write.index, 0, steps) and at_least(room, 0, steps)
 
 
-def _reads_initial(node: ir.Node, write: RowWrite, integers: Integers) -> bool:
+def _reads_initial_value(node: ir.Node, write: RowWrite, integers: Integers) -> bool:
+    """Return True if ``node`` reads from the state only its shape or the row that the same step writes.
+
+    This row still has its initial value.
+    """
     if node.domain != "":
         return False
     if node.op_type in ("Shape", "Size"):
@@ -123,29 +136,31 @@ def _reads_initial(node: ir.Node, write: RowWrite, integers: Integers) -> bool:
     return index is not None and axis == write.axis and surely_equal(index, write.index)
 
 
-def _collected(written: _Written, steps: AffineExpression) -> Collected:
+def _to_collected_state(written: _WrittenState, steps: AffineExpression) -> CollectedState:
+    """Return how stacked results replace ``written``. ``steps``: the trip count."""
     state, write = written.state, written.write
 
     def final(b: Builder, stack: ir.Value) -> ir.Value:
         falling = write.index.factor(STEP) < 0
-        ordered = turned(b, stack, falling)
-        rows = joined_rows(b, ordered, write.axis, None, partial(shape_of, b, state.initial), rank_of(state.initial) or 0)
+        ordered = reversed_if(b, stack, falling)
+        rows = join_rows(b, ordered, write.axis, None, partial(shape_of, b, state.initial), rank_of(state.initial) or 0)
         start = write.index.without(STEP)
         first = start - steps + 1 if falling else start
         length = Integers(b.opset).size_of(state.initial, write.axis)
         assert length is not None
         parts = [rows]
         if first.number != 0:
-            parts.insert(0, _part(b, state.initial, write.axis, AffineExpression.of(0), first))
+            parts.insert(0, _emit_slice(b, state.initial, write.axis, AffineExpression.of(0), first))
         if not surely_equal(first + steps, length):
-            parts.append(_part(b, state.initial, write.axis, first + steps, length))
+            parts.append(_emit_slice(b, state.initial, write.axis, first + steps, length))
         return concat(b, parts, write.axis)
 
     row = without_axis(state.initial.shape, write.axis) or ir.Shape([])
-    return Collected(state, row, write.row, [(state.final, final)] if state.final is not None else [])
+    return CollectedState(state, row, write.emit_row, [(state.final, final)] if state.final is not None else [])
 
 
-def _part(b: Builder, tensor: ir.Value, axis: int, start: AffineExpression, end: AffineExpression) -> ir.Value:
+def _emit_slice(b: Builder, tensor: ir.Value, axis: int, start: AffineExpression, end: AffineExpression) -> ir.Value:
+    """Emit the rows ``start`` to ``end`` - 1 of ``tensor`` along ``axis``."""
     bounds = [reshape(b, emit(b, bound), [1]) if bound.number is None else b.const([bound.number]) for bound in (start, end)]
     return b.op("Slice", tensor, *bounds, b.const([axis]))
 

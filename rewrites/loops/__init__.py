@@ -8,7 +8,7 @@ inputs, scan outputs, captures) and change a loop with ``rebuild``.
 
 from rewrites.loops.loop_view import LoopView
 from rewrites.loops.parts import ScanInput, ScanOutput, State
-from rewrites.loops.rebuild import make_scan, rebuild, stand_in_for
+from rewrites.loops.rebuild import make_scan, rebuild, replace_node
 from rewrites.loops.scan_view import ScanView, refuse_contradictions
 from rewrites.loops.view import Loop, captured_values, is_loop, loops_in, view
 
@@ -25,6 +25,6 @@ __all__ = [
     "make_scan",
     "rebuild",
     "refuse_contradictions",
-    "stand_in_for",
+    "replace_node",
     "view",
 ]

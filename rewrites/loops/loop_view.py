@@ -60,7 +60,7 @@ class LoopView:
         return limit is not None and limit >= 1 and starts
 
     def inputs_in_step(self, step: int) -> dict[ir.Value, np.ndarray]:
-        """Map the body inputs for the step number and the condition to their arrays in ``step``."""
+        """Return the arrays of two body inputs in ``step``: the step number, and the condition (True)."""
         return {
             value: np.full((1,) if rank_of(value) == 1 else (), number, dtype)
             for value, number, dtype in ((self.iteration, step, np.int64), (self.condition_in, True, np.bool_))
@@ -114,7 +114,7 @@ class LoopView:
             node,
             body,
             states,
-            tuple(ScanOutput(inner, outer, empty=sizes) for (inner, outer), sizes in zip(outputs, empty, strict=True)),
+            tuple(ScanOutput(inner, outer, empty_sizes=sizes) for (inner, outer), sizes in zip(outputs, empty, strict=True)),
             node.inputs[0],
             node.inputs[1],
             body.inputs[0],

@@ -11,18 +11,18 @@ from rewrites.graph.names import Names
 from rewrites.loops.loop_view import LoopView
 from rewrites.loops.view import Loop
 
-__all__ = ["append_copy", "copy_outputs", "give_own_nodes", "not_own", "shared_outputs"]
+__all__ = ["append_copy", "copy_outputs", "give_own_nodes", "outputs_without_own_node", "wrongly_computed_outputs"]
 
 
-def not_own(loop: Loop) -> list[int]:
-    """Return the positions of the body's outputs that onnxruntime computes wrongly."""
+def wrongly_computed_outputs(loop: Loop) -> list[int]:
+    """Return the positions of the outputs of the body of ``loop`` that onnxruntime computes wrongly."""
     if isinstance(loop, LoopView):
         return [i for i, value in enumerate(loop.body.outputs) if value is loop.iteration]
-    return shared_outputs(loop.body)
+    return outputs_without_own_node(loop.body)
 
 
-def shared_outputs(body: ir.Graph) -> list[int]:
-    """Return the positions of repeated outputs of ``body``, and of outputs that no node of ``body`` computes."""
+def outputs_without_own_node(body: ir.Graph) -> list[int]:
+    """Return the positions of repeated outputs of ``body`` and of outputs that no node of it computes."""
     seen: set[ir.Value] = set()
     positions = []
     for i, value in enumerate(body.outputs):
@@ -34,8 +34,8 @@ def shared_outputs(body: ir.Graph) -> list[int]:
 
 
 def give_own_nodes(body: ir.Graph, names: Names) -> None:
-    """Let ``body`` return a copy for each output that ``shared_outputs`` finds."""
-    copy_outputs(body, shared_outputs(body), names)
+    """Replace each output of ``body`` that ``outputs_without_own_node`` finds by a copy."""
+    copy_outputs(body, outputs_without_own_node(body), names)
 
 
 def copy_outputs(body: ir.Graph, positions: list[int], names: Names) -> None:
@@ -45,7 +45,7 @@ def copy_outputs(body: ir.Graph, positions: list[int], names: Names) -> None:
 
 
 def append_copy(body: ir.Graph, value: ir.Value, names: Names) -> ir.Value:
-    """Append an Identity of ``value`` to ``body`` and return the copy."""
+    """Append an Identity of ``value`` to ``body``, and return its result."""
     copy = ir.Value(name=names.fresh(f"{value.name}_out"), type=value.type, shape=value.shape)
     body.append(ir.Node("", "Identity", [value], outputs=[copy], name=names.fresh(f"{value.name}/Identity")))
     return copy

@@ -19,7 +19,7 @@ __all__ = [
     "body_of",
     "check_body_values",
     "check_element_types",
-    "int_list",
+    "int_list_attribute",
     "label",
     "malformed",
 ]
@@ -29,8 +29,8 @@ __all__ = [
 class State:
     """A state. The body reads it as ``inner``, and computes its value for the next step as ``next``.
 
-    In the first step, ``inner`` is ``initial``. ``final`` is the output of the loop that has the last ``next``. It is None if the
-    part is new and has no output yet.
+    In the first step, ``inner`` is ``initial``. ``final`` is the output of the loop that holds the last ``next``. It is None if the
+    state is new and has no output yet.
     """
 
     initial: ir.Value
@@ -41,9 +41,9 @@ class State:
 
 @dataclass(frozen=True)
 class ScanInput:
-    """A scanned tensor. In step t, ``inner`` is slice t of ``outer`` along ``axis``.
+    """A scanned tensor. In each step, ``inner`` is one slice of ``outer`` along ``axis``.
 
-    If ``reverse``, t counts from the end.
+    The first step reads the first slice or, if ``reverse``, the last slice.
     """
 
     outer: ir.Value
@@ -56,19 +56,19 @@ class ScanInput:
 class ScanOutput:
     """A stacked result. ``outer`` stacks ``inner`` of all steps along ``axis``.
 
-    If ``reverse``, the last step comes first. ``empty``: for a Loop, the sizes that onnxruntime infers for ``inner``. If the loop
-    runs no step, ``outer`` has these sizes.
+    If ``reverse``, the last step comes first. ``empty_sizes``: for a Loop, the sizes that onnxruntime infers for ``inner``. If the
+    loop runs no step, ``outer`` has these sizes.
     """
 
     inner: ir.Value
     outer: ir.Value | None
     axis: int = 0
     reverse: bool = False
-    empty: tuple[int | None, ...] | None = None
+    empty_sizes: tuple[int | None, ...] | None = None
 
 
 def label(node: ir.Node) -> str:
-    """Return the name of a node for messages. For a node without a name, return the name of its first output."""
+    """Return the name of ``node`` for messages, or the name of its first output if it has no name."""
     if node.name:
         return quoted(node.name)
     named = next((value.name for value in node.outputs if value.name), None)
@@ -89,7 +89,10 @@ def body_of(node: ir.Node) -> ir.Graph:
 
 
 def check_body_values(node: ir.Node, body: ir.Graph) -> None:
-    """Raise MalformedLoop if a body input is repeated or the body does not compute an output. onnxruntime refuses both."""
+    """Raise MalformedLoop if a body input is repeated or if the body does not compute an output.
+
+    onnxruntime refuses both.
+    """
     names = [value.name for value in body.inputs]
     if len(set(names)) != len(names):
         raise malformed(node, "body", "names the same input twice")
@@ -111,17 +114,26 @@ def check_element_types(node: ir.Node, outer: ir.Value, inner: ir.Value) -> None
         )
 
 
-def int_list(
+def int_list_attribute(
     node: ir.Node,
     name: str,
     count: int,
-    counted: str,
+    counted_parts: str,
     allowed: tuple[int, ...] | None = None,
     ranks: Sequence[int | None] | None = None,
 ) -> list[int]:
-    """Return an attribute that is a list of ``count`` integers. If it is absent, return zeros.
+    """Return the attribute ``name``, a list of ``count`` integers. If it is absent, return zeros.
 
-    With ``ranks``, the integers are axes of tensors of these ranks. Negative axes are converted.
+    Args:
+        node: The loop with the attribute.
+        name: The name of the attribute.
+        count: The required number of integers.
+        counted_parts: The parts of the loop to which the integers belong, for error messages, such as "scan inputs".
+        allowed: The allowed integers; None for any.
+        ranks: If present, the integers are axes of tensors of these ranks. Negative axes are converted.
+
+    Raises:
+        MalformedLoop: The attribute is invalid.
     """
     attribute = node.attributes.get(name)
     if attribute is None:
@@ -133,7 +145,7 @@ def int_list(
     if values is None:
         raise malformed(node, name, "is not a list of integers")
     if len(values) != count:
-        raise malformed(node, name, f"has {len(values)} entries, but there are {count} {counted}")
+        raise malformed(node, name, f"has {len(values)} entries, but there are {count} {counted_parts}")
     for i, value in enumerate(values):
         if allowed is not None and value not in allowed:
             raise malformed(node, name, f"has the entry {value}, but only {' and '.join(map(str, allowed))} are allowed")

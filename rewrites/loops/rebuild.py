@@ -11,7 +11,7 @@ from rewrites.loops.parts import ScanInput, ScanOutput, State
 from rewrites.loops.scan_view import ScanView
 from rewrites.loops.view import Loop
 
-__all__ = ["make_scan", "rebuild", "stand_in_for", "written_again"]
+__all__ = ["detached_copy", "make_scan", "rebuild", "replace_node"]
 
 
 def rebuild(
@@ -25,7 +25,7 @@ def rebuild(
     """Replace the node of ``loop`` by a node with the given parts, and return the new node.
 
     If an argument is None, the parts of ``loop`` stay. If a part has a result of the old node (``final`` or ``outer``), a result of
-    the new node replaces it, and also takes over its name. For a part without a result, the new node gets an additional result.
+    the new node replaces this result and takes over its name. For a part without a result, the new node gets an additional result.
     Nothing may read the body inputs and the results of parts that are dropped.
     """
     old, body = loop.node, loop.body
@@ -47,9 +47,9 @@ def rebuild(
     del old.attributes["body"]
     body.inputs[:] = inner_inputs
     body.outputs[:] = inner_outputs
-    node = _exchange(old, names, operands, [ir.AttrGraph("body", body), *attributes], results, inner_outputs)
+    node = _replace_with_new_results(old, names, operands, [ir.AttrGraph("body", body), *attributes], results, inner_outputs)
     if EMPTY_SIZES.on(node):
-        EMPTY_SIZES.put(node, [output.empty for output in scan_outputs])
+        EMPTY_SIZES.put(node, [output.empty_sizes for output in scan_outputs])
     return node
 
 
@@ -61,7 +61,11 @@ def make_scan(
     scan_outputs: Sequence[ScanOutput],
     hint: str,
 ) -> ir.Node:
-    """Return a detached Scan of opset 9 or later. Set the inputs and outputs of ``body`` to those of the parts, in order."""
+    """Return a detached Scan of opset 9 or later with the given parts.
+
+    The inputs and outputs of ``body`` become those of the parts, in order. ``hint``: a name from which the names of the node and
+    its results are derived.
+    """
     body.inputs[:] = [*(state.inner for state in states), *(scan.inner for scan in scan_inputs)]
     inner = [*(state.next for state in states), *(output.inner for output in scan_outputs)]
     body.outputs[:] = inner
@@ -73,10 +77,10 @@ def make_scan(
     return ir.Node("", "Scan", operands, attributes, outputs=outputs, name=names.fresh(hint))
 
 
-def written_again(loop: ScanView, names: Names) -> ir.Node:
+def detached_copy(loop: ScanView, names: Names) -> ir.Node:
     """Return a detached copy of the node of ``loop``, with new results.
 
-    The body moves to the copy, so the old node has no body any more.
+    The body moves to the copy, so the old node no longer has a body.
     """
     old = loop.node
     del old.attributes["body"]
@@ -87,30 +91,40 @@ def written_again(loop: ScanView, names: Names) -> ir.Node:
     return scan
 
 
-def _exchange(
+def _replace_with_new_results(
     old: ir.Node,
     names: Names,
     operands: Sequence[ir.Value | None],
     attributes: Sequence[ir.Attr],
     results: Sequence[ir.Value | None],
-    inner: Sequence[ir.Value],
+    body_outputs: Sequence[ir.Value],
 ) -> ir.Node:
-    offset = len(inner) - len(results)
+    """Replace ``old`` by a node with new operands and attributes, and return the new node.
+
+    Args:
+        old: The loop to replace.
+        names: Makes new names.
+        operands: The inputs of the new node.
+        attributes: The attributes of the new node.
+        results: For each result of the new node, the result of ``old`` that it replaces, or None.
+        body_outputs: The outputs of the body. The last of them belong to ``results``.
+    """
+    offset = len(body_outputs) - len(results)
     outputs = []
-    for result, like in zip(results, inner[offset:], strict=True):
-        hint = result.name if result is not None else like.name
-        outputs.append(ir.Value(name=names.fresh(hint or "result"), type=like.type))
+    for result, inner_value in zip(results, body_outputs[offset:], strict=True):
+        hint = result.name if result is not None else inner_value.name
+        outputs.append(ir.Value(name=names.fresh(hint or "result"), type=inner_value.type))
     node = ir.Node(old.domain, old.op_type, operands, attributes, outputs=outputs, name=old.name, version=old.version)
-    stand_in_for(
+    replace_node(
         old, node, [(result, value) for result, value in zip(results, node.outputs, strict=True) if result is not None], names
     )
     return node
 
 
-def stand_in_for(old: ir.Node, node: ir.Node, results: Sequence[tuple[ir.Value, ir.Value]], names: Names) -> None:
+def replace_node(old: ir.Node, node: ir.Node, results: Sequence[tuple[ir.Value, ir.Value]], names: Names) -> None:
     """Replace the node ``old`` by ``node``, which gets the metadata and marks of ``old``.
 
-    ``results``: pairs of a result of ``old`` and the value that replaces it.
+    ``results``: pairs of a result of ``old`` and the value that replaces this result.
     """
     node.doc_string = old.doc_string
     node.metadata_props.update(old.metadata_props)
@@ -123,6 +137,7 @@ def stand_in_for(old: ir.Node, node: ir.Node, results: Sequence[tuple[ir.Value, 
 
 
 def _scan_attributes(batched: bool, scan_inputs: Sequence[ScanInput], scan_outputs: Sequence[ScanOutput]) -> list[ir.Attr]:
+    """Return the attributes of a Scan with these parts. ``batched``: True for opset 8."""
     attributes: list[ir.Attr] = [ir.AttrInt64("num_scan_inputs", len(scan_inputs))]
     lists = {"directions": [int(scan.reverse) for scan in scan_inputs]}
     if not batched:

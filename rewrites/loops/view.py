@@ -15,14 +15,14 @@ from rewrites.loops.loop_view import LoopView
 from rewrites.loops.parts import label
 from rewrites.loops.scan_view import ScanView
 
-__all__ = ["Loop", "captured_values", "fewest_states", "is_loop", "loops_in", "may_end_the_process", "view", "with_paths"]
+__all__ = ["Loop", "captured_values", "fewest_states", "is_loop", "loops_in", "may_crash_onnxruntime", "nodes_with_paths", "view"]
 
 
 Loop = ScanView | LoopView
 
 
 def view(node: ir.Node, opset: int) -> Loop:
-    """Return the view of a Scan or Loop. Raise MalformedLoop if the node violates the definition of its operator."""
+    """Return the view of a Scan or Loop. Raise MalformedLoop if ``node`` is invalid."""
     return ScanView.of(node, opset) if node.op_type == "Scan" else LoopView.of(node, opset)
 
 
@@ -42,20 +42,20 @@ def loops_in(nodes: Iterable[ir.Node]) -> list[ir.Node]:
     return loops
 
 
-def with_paths(graph: ir.Graph, path: str = "main", *, into_loops: bool = True) -> Iterator[tuple[ir.Node, str]]:
+def nodes_with_paths(graph: ir.Graph, path: str = "main", *, into_loops: bool = True) -> Iterator[tuple[ir.Node, str]]:
     """Yield the nodes of ``graph`` and its nested graphs, each with its path: ``main/If 'a'/Loop 'b'``.
 
-    ``path``: the path of ``graph``. ``into_loops``: False skips the bodies of loops.
+    ``path``: the path of ``graph``. ``into_loops``: if False, skip the bodies of loops.
     """
     for node in graph:
         here = f"{path}/{node.op_type} {label(node)}"
         for inner in node_graphs(node) if into_loops or not is_loop(node) else ():
-            yield from with_paths(inner, here, into_loops=into_loops)
+            yield from nodes_with_paths(inner, here, into_loops=into_loops)
         yield node, here
 
 
 def captured_values(graph: ir.Graph) -> list[ir.Value]:
-    """Return the outer values that ``graph`` or a graph nested in it reads, without duplicates, in order of first use."""
+    """Return the outer values that ``graph`` and its nested graphs read, once each, in order of first use."""
     inside = set(map(id, [graph, *inner_graphs(graph)]))
     captured: dict[ir.Value, None] = {}
     for node in all_nodes(graph):
@@ -70,10 +70,10 @@ def fewest_states(loop: Loop, ctx: Context) -> int:
     return int(isinstance(loop, LoopView) and ctx.opset < since.STATELESS_LOOPS)
 
 
-def may_end_the_process(loop: Loop) -> bool:
+def may_crash_onnxruntime(loop: Loop) -> bool:
     """Return True if ``loop`` may crash onnxruntime.
 
-    This may happen if a Scan scans along an axis other than 0, and the tensor may be empty.
+    This may happen if a Scan scans along an axis other than 0 and the scanned tensor is empty.
     """
     if isinstance(loop, LoopView) or loop.batched:
         return False

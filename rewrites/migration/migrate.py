@@ -24,10 +24,10 @@ from rewrites.graph.context import Context
 from rewrites.graph.dims import is_one_size, same
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import loops_in, view
-from rewrites.loops.own_results import copy_outputs, not_own
+from rewrites.loops.own_results import copy_outputs, wrongly_computed_outputs
 from rewrites.migration.operators import Conversion, convert_operators, is_left_standing
 from rewrites.migration.scan_8 import LiftedScan, lift_scan_8
-from rewrites.scan_form.axes_in_front import axes_in_front
+from rewrites.scan_form.axes_in_front import move_scan_axes_to_front
 
 __all__ = ["Migration", "migrate", "raise_ir_version"]
 
@@ -83,9 +83,9 @@ def _write_plainly(ctx: Context) -> None:
     graph = ctx.model.graph
     for node in loops_in(graph):
         loop = view(node, ctx.opset)
-        copy_outputs(loop.body, not_own(loop), ctx.names)
+        copy_outputs(loop.body, wrongly_computed_outputs(loop), ctx.names)
     for node in [loop for loop in loops_in(graph) if loop.op_type == "Scan"]:
-        patch = axes_in_front(view(node, ctx.opset), ctx)
+        patch = move_scan_axes_to_front(view(node, ctx.opset), ctx)
         if not isinstance(patch, NotApplicable):
             patch.edit()
 

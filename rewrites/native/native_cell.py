@@ -22,7 +22,7 @@ import onnx_ir as ir
 from rewrites.base.report import PatchOutcome
 from rewrites.graph.context import Context
 from rewrites.graph.values import is_constant, is_read, rank_of
-from rewrites.loops import stand_in_for
+from rewrites.loops import replace_node
 from rewrites.native.functions import CELL_OPERATOR, DOMAIN, add_function, free_overload, function_of, parameter
 from rewrites.ops.rnn.functions import Function
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
@@ -61,7 +61,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         return []
 
     what = f"wrote a call of {DOMAIN}.{CELL_OPERATOR} for the {view.kind}"
-    return Patch(what, edit, made=PatchOutcome(planned=1))
+    return Patch(what, edit, outcome=PatchOutcome(planned=1))
 
 
 def _no_kernel(view: RecurrentNode) -> NotApplicable | None:
@@ -110,7 +110,7 @@ def _call_instead(view: RecurrentNode, given: dict[str, ir.Value], made: dict[st
     own = [ir.Value(name=ctx.names.fresh(value.name or name), type=value.type) for name, value in made.items()]
     words = ir.AttrString("plan", _cell_words(view, list(given), list(made)))
     call = ir.Node(DOMAIN, CELL_OPERATOR, list(given.values()), [words], overload=overload, outputs=own, name=old.name)
-    stand_in_for(old, call, list(zip(made.values(), own, strict=True)), ctx.names)
+    replace_node(old, call, list(zip(made.values(), own, strict=True)), ctx.names)
     add_function(ctx.model, function)
 
 

@@ -23,7 +23,7 @@ from rewrites.base.report import PatchOutcome
 from rewrites.graph.context import Context
 from rewrites.graph.replace import take_over
 from rewrites.graph.values import is_constant
-from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, captured_values, make_scan, stand_in_for
+from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, captured_values, make_scan, replace_node
 from rewrites.native.around import Around, around, nothing_around
 from rewrites.native.compiling import Compiled, compile_loop
 from rewrites.native.encoding import to_text
@@ -105,7 +105,7 @@ def _call_instead(loop: ScanView, compiled: Compiled, beside: Around, ctx: Conte
         for index in range(len(node.inputs)):
             node.replace_input_with(index, None)
     own = [(value, new) for value, new in zip(results, outputs, strict=True) if value is not None and value in old.outputs]
-    stand_in_for(old, call, own, ctx.names)
+    replace_node(old, call, own, ctx.names)
     for value, new in zip(results, outputs, strict=True):
         if value is not None and value not in old.outputs:
             take_over(value, new, ctx.names)
@@ -192,7 +192,7 @@ def _call_instead_of_loop(loop: LoopView, compiled: Compiled, ctx: Context) -> N
     function = function_of(LOOP_OPERATOR, overload, parameters, results, [*constants, held], ctx)
     plan = ir.AttrString("plan", to_text(compiled.plan))
     call = ir.Node(DOMAIN, LOOP_OPERATOR, given, [plan], overload=overload, outputs=outputs, name=old.name)
-    stand_in_for(old, call, list(zip(old.outputs, outputs, strict=True)), ctx.names)
+    replace_node(old, call, list(zip(old.outputs, outputs, strict=True)), ctx.names)
     for value in outputs:
         value.name = value.name or ctx.names.fresh("unread")  # the function returns it anyway
     add_function(ctx.model, function)

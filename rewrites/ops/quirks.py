@@ -27,7 +27,7 @@ class Kind(str, Enum):
 
 @dataclass(frozen=True)
 class Quirk:
-    """A defect. ``seen``: the affected versions. ``not_shown``: the reason why no test shows it, or empty."""
+    """A defect. ``seen``: the affected versions. ``not_shown``: why no test shows the defect, or empty."""
 
     id: str
     seen: str

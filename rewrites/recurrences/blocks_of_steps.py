@@ -21,7 +21,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base import since
-from rewrites.fission.separate import copied
+from rewrites.fission.separate import copy_with_states
 from rewrites.graph.branches import say_has_steps
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context, RuleInUse
@@ -33,8 +33,8 @@ from rewrites.recurrences.closed_form import plain_scan, plan_is_faster
 from rewrites.recurrences.fallback import WrittenForm, guard_with_fallback, sizes_at_most, tried_whole, write_fallback
 from rewrites.recurrences.results import is_used
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scan_form.step_counts import most_steps
-from rewrites.scans.blocks import with_lead
+from rewrites.scan_form.step_counts import emit_step_count
+from rewrites.scans.blocks import reshape_first_axes
 
 __all__ = ["RULE", "check"]
 
@@ -127,7 +127,7 @@ def _first(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
         if rule.subject == "loop" and rule.phase in _CUTTING and rule.name != RULE.name:
             answer = rule.check(loop, ctx)
             if isinstance(answer, Patch):
-                return None if answer.made.native else (rule, answer)
+                return None if answer.outcome.native else (rule, answer)
     return None
 
 
@@ -142,14 +142,14 @@ def _length(least: int, sizes: StepSizes) -> int:
 def _put_in_blocks(loop: ScanView, cut: _StepCut, ctx: Context) -> list[ir.Node]:
     """Replace ``loop`` by loops over blocks. Return the new loops. The first is the loop over one block."""
     build, inside = ctx.builder(), ctx.builder()
-    steps = most_steps(build, loop)
+    steps = emit_step_count(build, loop)
     are_enough = build.op("Less", build.const([cut.length - 1]), steps)
     values, inner_loops = _in_blocks(loop, cut, steps, inside, ctx)
     widest, unknown = cut.widest(loop, ctx), [state.initial for state in loop.states if static_dims(state.initial) is None]
     if widest is not None and unknown:
         are_narrow, wide = ctx.builder(), ctx.builder()
         is_fit = sizes_at_most(are_narrow, [(initial, widest) for initial in unknown])
-        as_it_was = copied(loop, loop.states, ctx)
+        as_it_was = copy_with_states(loop, loop.states, ctx)
         wide.nodes.append(as_it_was)
         kept = (wide, as_it_was.outputs)
         values = write_fallback(are_narrow, is_fit, (inside, values), kept, as_it_was, loop.node.name, ctx)
@@ -167,10 +167,10 @@ def _in_blocks(
     end = inside.op("Mul", blocks, length)
     inner, outer = _over_blocks(loop, cut, (blocks, length, end), inside, ctx)
     finals = list(outer.outputs[: len(loop.states)])
-    stacks = [with_lead(inside, stack, [-1], 2, stack, [end]) for stack in outer.outputs[len(loop.states) :]]
+    stacks = [reshape_first_axes(inside, stack, [-1], 2, stack, [end]) for stack in outer.outputs[len(loop.states) :]]
     rest, none = ctx.builder(), ctx.builder()
     scans = tuple(replace(scan, outer=_sliced(rest, scan, end, None)) for scan in loop.scan_inputs)
-    left = copied(replace(loop, scan_inputs=scans), _states_with(loop, finals), ctx)
+    left = copy_with_states(replace(loop, scan_inputs=scans), _states_with(loop, finals), ctx)
     rest.nodes.append(left)
     whole = list(left.outputs[: len(finals)])
     for output, first, then in zip(loop.scan_outputs, stacks, left.outputs[len(finals) :], strict=True):
@@ -201,7 +201,7 @@ def _over_a_block(loop: ScanView, cut: _StepCut, states: Sequence[ir.Value], ctx
         shape = with_axes(without_axis(scan.outer.shape, 0), 0, cut.length)
         block = ir.Value(name=ctx.names.fresh(f"{scan.inner.name}_block"), type=scan.outer.type, shape=shape)
         scans.append(replace(scan, outer=block))
-    node = copied(replace(loop, scan_inputs=tuple(scans)), _states_with(loop, states), ctx)
+    node = copy_with_states(replace(loop, scan_inputs=tuple(scans)), _states_with(loop, states), ctx)
     ONE_BLOCK.put(node, True)
     if cut.assumed is not None:
         ASSUMED_SIZE.put(node, cut.assumed)
@@ -222,7 +222,7 @@ def _over_blocks(
     ]
     heads = [_sliced(build, scan, None, end) for scan in loop.scan_inputs]
     read = [
-        ScanInput(with_lead(build, head, [-1, cut.length], 1, head, [blocks, length]), block.outer, reverse=block.reverse)
+        ScanInput(reshape_first_axes(build, head, [-1, cut.length], 1, head, [blocks, length]), block.outer, reverse=block.reverse)
         for head, block in zip(heads, scans, strict=True)
     ]
     body = ir.Graph([], [], nodes=[inner], name=names.fresh("block"))

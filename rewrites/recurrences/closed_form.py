@@ -12,8 +12,8 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.base.abilities import Costs
-from rewrites.fission.separate import discarding
-from rewrites.fission.stacks import Stacks, not_plain
+from rewrites.fission.separate import discarding_context
+from rewrites.fission.stacks import Stacks, stacking_obstacle
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
@@ -110,7 +110,7 @@ class ClosedForm:
         unknown = states_of_unknown_width(loop, StepSizes.of(loop, ctx)) if self.checks_width else []
         if not unknown or not can_check_width(loop, ctx):
             return self._written(ctx)
-        with discarding(ctx) as trial_ctx:
+        with discarding_context(ctx) as trial_ctx:
             patch = self._written(trial_ctx)
         if isinstance(patch, NotApplicable):
             return patch
@@ -154,7 +154,7 @@ def plain_scan(loop: Loop, ctx: Context, opset: int, *, needs_fallback: bool = T
 
     If ``needs_fallback``, also return None for a loop that is itself a fallback.
     """
-    if isinstance(loop, LoopView) or not loop.states or ctx.opset < opset or not_plain(loop, ctx) is not None:
+    if isinstance(loop, LoopView) or not loop.states or ctx.opset < opset or stacking_obstacle(loop, ctx) is not None:
         return None
     return None if needs_fallback and is_fallback_loop(loop, ctx) else loop
 

@@ -60,7 +60,7 @@ class ConstantReader:
         if node.op_type == "Cast":
             return _cast(node, known[0])
         moved = movement(node, self.opset, known[0].shape, lambda index: arrays[index] if index < len(arrays) else None)
-        moved_arrays = None if moved is None else moved.make(known if node.op_type == "Concat" else known[:1])
+        moved_arrays = None if moved is None else moved.apply(known if node.op_type == "Concat" else known[:1])
         return None if moved_arrays is None else moved_arrays[list(node.outputs).index(value)]
 
 

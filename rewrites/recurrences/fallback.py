@@ -16,14 +16,14 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.fission.separate import copied, tried
+from rewrites.fission.separate import copy_with_states, in_trial_graph
 from rewrites.graph.branches import has_steps, say_has_steps, write_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.marks import ASSUMED_SIZE, IS_NARROW
 from rewrites.graph.values import bytes_per_element, dim_of, static_dims
 from rewrites.loops import ScanView, State
-from rewrites.loops.rebuild import stand_in_for, written_again
+from rewrites.loops.rebuild import detached_copy, replace_node
 from rewrites.ops.versions import reshape, shape_of
 from rewrites.recurrences.results import is_used
 from rewrites.rule import NotApplicable
@@ -112,11 +112,11 @@ def guard_with_fallback(loop: ScanView, form: WrittenForm, ctx: Context) -> ir.N
 
     Return this copy, a Scan.
     """
-    old, scan = loop.node, written_again(loop, ctx.names)
+    old, scan = loop.node, detached_copy(loop, ctx.names)
     values = _write_choice(loop, scan, form, ctx)
     choice = form.build.nodes.pop()
     form.build.insert_before(old)
-    stand_in_for(old, choice, list(values.items()), ctx.names)
+    replace_node(old, choice, list(values.items()), ctx.names)
     return scan
 
 
@@ -140,7 +140,7 @@ def guard_steps(loop: ScanView, form: WrittenForm, steps: tuple[int, int | None]
             is_fit = outer.op("And", is_fit, outer.op("Equal", shape_of(outer, scan.outer, scan.axis), count))
     if most is not None:
         is_fit = outer.op("And", is_fit, outer.op("Less", count, outer.const([most + 1])))
-    fallback = copied(loop, loop.states, ctx)
+    fallback = copy_with_states(loop, loop.states, ctx)
     values = _write_choice(loop, fallback, form, ctx)
     say_has_steps(fallback.graph)
     return [fallback, guard_with_fallback(loop, WrittenForm(outer, values, (is_fit, form.build)), ctx)]
@@ -229,7 +229,7 @@ def guard_width(loop: ScanView, states: list[State], widest: int, ctx: Context) 
 
 def narrow_copy(loop: ScanView, ctx: Context) -> ir.Node:
     """Return a detached copy of ``loop`` that is marked as narrow."""
-    node = copied(loop, loop.states, ctx)
+    node = copy_with_states(loop, loop.states, ctx)
     IS_NARROW.put(node, True)
     return node
 
@@ -240,7 +240,7 @@ def tried_whole(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context
 
     Yield the Scan, with all its outputs in use, and the context for the rules.
     """
-    with tried(node, ctx) as trial:
+    with in_trial_graph(node, ctx) as trial:
         assert isinstance(node.graph, ir.Graph)
         node.graph.outputs.extend(node.outputs)
         yield trial

@@ -15,8 +15,8 @@ from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import through_identity
 from rewrites.loops import ScanInput, ScanOutput, ScanView, State, rebuild
 from rewrites.loops.own_results import give_own_nodes
-from rewrites.ops.versions import slice_axis, turned, unsqueeze
-from rewrites.scans.associative_scan import Ends
+from rewrites.ops.versions import reversed_if, slice_axis, unsqueeze
+from rewrites.scans.associative_scan import StackEnds
 
 __all__ = ["StateUse", "bind_state", "is_used", "put_stacks", "read_stacks", "replace_state", "use_of"]
 
@@ -47,17 +47,17 @@ def bind_state(
         first: The index in ``rows`` of the state after the first step. Earlier rows are dropped.
         last: Function that returns the state after the last step. If None, the last of ``rows`` is used.
     """
-    results, ends = dict[ir.Value, ir.Value](), Ends(build, backwards)
+    results, ends = dict[ir.Value, ir.Value](), StackEnds(build, backwards)
     for output in loop.scan_outputs:
         source = through_identity(output.inner)
         if output.outer is None or source not in (state.inner, through_identity(state.next)):
             continue
         if source is state.inner:
             initial = unsqueeze(build, state.initial, [0])
-            stack = ends.led(initial, slice_axis(build, rows, 0, first, -1) if first else ends.but_last(rows))
+            stack = ends.with_first(initial, slice_axis(build, rows, 0, first, -1) if first else ends.without_last(rows))
         else:
             stack = slice_axis(build, rows, 0, first, _END) if first else rows
-        results[output.outer] = turned(build, stack, output.reverse != backwards)
+        results[output.outer] = reversed_if(build, stack, output.reverse != backwards)
     if state.final is not None and is_used(state.final):
         results[state.final] = ends.last(rows) if last is None else last()
     return results

@@ -8,7 +8,7 @@ from rewrites.base.abilities import Abilities
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
 from rewrites.graph.values import dim_of
-from rewrites.loops.view import with_paths
+from rewrites.loops.view import nodes_with_paths
 from rewrites.ops.rnn.functions import DEFAULTS
 from rewrites.ops.rnn.recurrent_node import is_recurrent, read
 
@@ -43,7 +43,7 @@ def absent_nodes(ctx: Context) -> list[Absent]:
     target = ctx.options.target
     if target.loops:
         return []
-    recurrent = ((node, path) for node, path in with_paths(ctx.model.graph, into_loops=False) if is_a_recurrence(node))
+    recurrent = ((node, path) for node, path in nodes_with_paths(ctx.model.graph, into_loops=False) if is_a_recurrence(node))
     reasons = ((node, path, lacks(node, target)) for node, path in recurrent)
     return [Absent(node, path, why) for node, path, why in reasons if why is not None]
 

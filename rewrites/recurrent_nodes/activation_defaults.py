@@ -11,8 +11,8 @@ Works around ORT-RECURRENT-DEFAULTS.
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
-from rewrites.ops.rnn.functions import compact
-from rewrites.ops.rnn.recurrent_node import LISTS, RecurrentNode, taken_as_0
+from rewrites.ops.rnn.functions import compact_parameters
+from rewrites.ops.rnn.recurrent_node import LISTS, RecurrentNode, defaulted_to_zero
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -20,13 +20,13 @@ __all__ = ["RULE", "check"]
 
 def check(view: RecurrentNode, _: Context) -> Patch | NotApplicable:
     """Return a patch if the node omits a parameter for which onnxruntime uses another default."""
-    short = taken_as_0(view)
+    short = defaulted_to_zero(view)
     if not short:
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
         functions = [function for each in view.functions for function in each]
-        for name, values in zip(LISTS, compact(functions), strict=True):
+        for name, values in zip(LISTS, compact_parameters(functions), strict=True):
             if values:
                 view.node.attributes[name] = ir.AttrFloat32s(name, values)
         return [view.node]

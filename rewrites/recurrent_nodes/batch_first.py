@@ -11,7 +11,7 @@ Works around ORT-RECURRENT-LAYOUT.
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
-from rewrites.ops.rnn.recurrent_node import RecurrentNode, write_again
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, replace_by_copy
 from rewrites.ops.versions import transpose
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -36,7 +36,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         def with_batch_first(i: int, value: ir.Value) -> ir.Value:
             return transpose(b, value, [1, 0, 2] if i else [2, 0, 1, 3])
 
-        return [write_again(ctx, b, view.node, inputs, with_batch_first, layout=None)]
+        return [replace_by_copy(ctx, b, view.node, inputs, with_batch_first, layout=None)]
 
     return Patch("transposes the batch axis from axis 0 to axis 1, outside the node", edit)
 

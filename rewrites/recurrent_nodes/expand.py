@@ -20,7 +20,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.values import dim_of, shape_dims
 from rewrites.loops import ScanInput, ScanOutput, State
 from rewrites.loops.rebuild import make_scan
-from rewrites.ops.rnn.recurrent_node import GATES, RecurrentNode, put_in_place, write_again
+from rewrites.ops.rnn.recurrent_node import GATES, RecurrentNode, replace_by_copy, replace_by_nodes
 from rewrites.ops.rnn.step import Weights, write_step
 from rewrites.ops.versions import concat, count_up, shape_of, slice_axis, split, squeeze, transpose, unsqueeze, where
 from rewrites.ops.versions.emit import checked_lengths
@@ -50,7 +50,7 @@ def expand(view: RecurrentNode, ctx: Context) -> None:
             write_if(b, condition, (some, scanned), (none, _without_steps(none, view, initial)), view.node.outputs[0].name)
         )
     pairs = zip(view.node.outputs, results, strict=False)
-    put_in_place(ctx, b, view.node, [value if old.name else None for old, value in pairs])
+    replace_by_nodes(ctx, b, view.node, [value if old.name else None for old, value in pairs])
 
 
 def _without_steps(b: Builder, view: RecurrentNode, initial: list[ir.Value]) -> list[ir.Value]:
@@ -201,4 +201,4 @@ def in_float32(view: RecurrentNode, ctx: Context) -> ir.Node:
     wide = [
         value if value is None or value is lengths else b.op("Cast", value, to=int(ir.DataType.FLOAT)) for value in view.node.inputs
     ]
-    return write_again(ctx, b, view.node, wide, narrow)
+    return replace_by_copy(ctx, b, view.node, wide, narrow)

@@ -24,7 +24,7 @@ from rewrites.graph.dims import equal, is_one_size
 from rewrites.graph.marks import GUARDED, UNSHIELDED, WAS_REFUSED, carry
 from rewrites.graph.values import dim_of
 from rewrites.loops import ScanOutput, ScanView
-from rewrites.ops.rnn.recurrent_node import RecurrentNode, put_in_place
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, replace_by_nodes
 from rewrites.ops.versions import concat, reduce, shape_of, slice_axis, squeeze
 from rewrites.recurrent_nodes.expand import initial_states, zeros_of
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
@@ -108,7 +108,7 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         nothing = [empty, *(none.op("Identity", state) if id(state) in own else state for state in initial)]
         chosen = write_if(b, condition, (some, results), (none, nothing[: len(results)]), view.node.outputs[0].name)
         pairs = zip(view.node.outputs, chosen, strict=True)
-        put_in_place(ctx, b, view.node, [value if old.name else None for old, value in pairs])
+        replace_by_nodes(ctx, b, view.node, [value if old.name else None for old, value in pairs])
         return [node]
 
     what = " or ".join(("steps", "rows")[axis] for axis in free)

@@ -15,7 +15,7 @@ from rewrites.base import since
 from rewrites.graph.context import Context
 from rewrites.graph.marks import ROWS_WITHOUT_STEPS, WAS_REFUSED
 from rewrites.graph.values import const_array
-from rewrites.ops.rnn.recurrent_node import RecurrentNode, write_again
+from rewrites.ops.rnn.recurrent_node import RecurrentNode, replace_by_copy
 from rewrites.ops.versions import unsqueeze, where
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -43,7 +43,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
             first = view.states[i - 1] if i else None
             return value if first is None else where(b, none, first, value)
 
-        node = write_again(ctx, b, view.node, view.node.inputs, kept)
+        node = replace_by_copy(ctx, b, view.node, view.node.inputs, kept)
         ROWS_WITHOUT_STEPS.put(node, True)
         return [node]
 

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from rewrites.graph.branches import write_if
 from rewrites.graph.context import Context
 from rewrites.graph.values import rank_of, static_dims
-from rewrites.ops.rnn.recurrent_node import put_in_place
+from rewrites.ops.rnn.recurrent_node import replace_by_nodes
 from rewrites.ops.versions import concat, reduce, shape_of, squeeze
 from rewrites.recurrent_nodes.expand import zeros_of
 from rewrites.recurrent_nodes.guarded import is_guarded
@@ -47,7 +47,7 @@ def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
         dims = [shape_of(none, *homes[letter]) for letter in result]
         shape = concat(none, dims, 0) if dims else none.const(np.zeros(0, np.int64))
         results = write_if(b, condition, (some, [full]), (none, [zeros_of(none, shape, kind)]), node.outputs[0].name)
-        put_in_place(ctx, b, node, list(results))
+        replace_by_nodes(ctx, b, node, list(results))
         return []
 
     return Patch("put it under an If that skips it for empty operands", edit)

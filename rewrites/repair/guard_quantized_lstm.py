@@ -14,7 +14,7 @@ from rewrites.base import since
 from rewrites.graph.branches import write_if
 from rewrites.graph.context import Context
 from rewrites.graph.values import dim_of
-from rewrites.ops.rnn.recurrent_node import put_in_place
+from rewrites.ops.rnn.recurrent_node import replace_by_nodes
 from rewrites.ops.versions import concat, shape_of, squeeze
 from rewrites.recurrent_nodes.expand import zeros_of
 from rewrites.recurrent_nodes.guarded import is_guarded
@@ -44,7 +44,7 @@ def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
         sequence = concat(none, [shape_of(none, x, 0), state], 0)
         nothing = [zeros_of(none, state if position else sequence, ir.DataType.FLOAT) for position in range(len(results))]
         chosen = write_if(b, condition, (some, results), (none, nothing), node.outputs[0].name)
-        put_in_place(ctx, b, node, [value if old.name else None for old, value in zip(node.outputs, chosen, strict=True)])
+        replace_by_nodes(ctx, b, node, [value if old.name else None for old, value in zip(node.outputs, chosen, strict=True)])
         return []
 
     return Patch("put it under an If that skips it for empty batches", edit)

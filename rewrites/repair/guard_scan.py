@@ -20,12 +20,12 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array, shape_dims, through_identity
 from rewrites.loops import Loop, LoopView, ScanOutput, ScanView, captured_values
-from rewrites.loops.rebuild import stand_in_for, written_again
+from rewrites.loops.rebuild import detached_copy, replace_node
 from rewrites.ops.versions import concat, shape_of, squeeze
 from rewrites.recurrent_nodes.expand import zeros_of
 from rewrites.recurrent_nodes.guarded import can_run_on_zeros, empty_like, is_guarded, step_on_zeros
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scan_form.step_counts import most_steps
+from rewrites.scan_form.step_counts import emit_step_count
 
 __all__ = ["RULE", "check"]
 
@@ -50,11 +50,11 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     def edit() -> list[ir.Node]:
         b = ctx.builder()
-        condition = squeeze(b, b.op("Less", b.const([0]), most_steps(b, loop)), [0])
+        condition = squeeze(b, b.op("Less", b.const([0]), emit_step_count(b, loop)), [0])
         some, none = b.another(), b.another()
         old = loop.node
         steps = dict(zip(map(id, unknown), step_on_zeros(none, loop, unknown, ctx), strict=True)) if unknown else {}
-        scan = written_again(loop, ctx.names)
+        scan = detached_copy(loop, ctx.names)
         some.nodes.append(scan)
         nothing = [none.op("Identity", state.initial) for state in loop.states]
         for output, dims in zip(loop.scan_outputs, sizes, strict=True):
@@ -66,7 +66,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         say_has_steps(scan.graph)
         guard = b.nodes.pop()
         b.insert_before(old)
-        stand_in_for(old, guard, list(zip(old.outputs, chosen, strict=True)), ctx.names)
+        replace_node(old, guard, list(zip(old.outputs, chosen, strict=True)), ctx.names)
         return [scan]
 
     return Patch("put it under an If that skips it for sequences without steps", edit)

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from rewrites.base.plain_text import listed
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
-from rewrites.loops.own_results import copy_outputs, not_own
+from rewrites.loops.own_results import copy_outputs, wrongly_computed_outputs
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -23,7 +23,7 @@ __all__ = ["RULE", "check"]
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if an output of the body needs an Identity."""
-    shared = not_own(loop)
+    shared = wrongly_computed_outputs(loop)
     if not shared:
         return NOTHING_HERE
 

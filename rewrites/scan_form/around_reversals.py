@@ -21,19 +21,19 @@ _ASK_FOR_SHAPES = frozenset({"Shape", "Size"})
 
 @dataclass(frozen=True)
 class ReversalSource:
-    """A tensor that is reversed and perhaps transposed before a node reads it.
+    """The source of a reversed tensor. Transposes may follow the reversal.
 
     Args:
         source: The tensor before the reversal.
         perms: The attribute ``perm`` of each Transpose after the reversal, from the last Transpose to the first.
-        is_alone: True if no other node reads the reversed tensor, directly or transposed.
+        is_only_read_here: True if no other node reads the reversed tensor, directly or transposed.
     """
 
     source: ir.Value
     perms: tuple[tuple[int, ...], ...]
-    is_alone: bool
+    is_only_read_here: bool
 
-    def write(self, build: Builder) -> ir.Value:
+    def emit(self, build: Builder) -> ir.Value:
         """Emit the Transposes without the reversal, and return their result."""
         if not self.perms:
             return self.source
@@ -44,14 +44,14 @@ class ReversalSource:
 
 
 def reversal_source(value: ir.Value, axis: int, reversals: Reversals) -> ReversalSource | None:
-    """Return the source of the reversal along ``axis`` that computes ``value``; None if there is none.
+    """Return the source of ``value`` if ``value`` is a tensor reversed along ``axis``, else None.
 
-    Transposes and Identities may follow the reversal. Also return None if other nodes read the result of such a Transpose, because
-    the Transpose would have to be copied.
+    Transposes and Identities may follow the reversal. If there is a Transpose, also return None if other nodes read the reversed
+    tensor, because the Transpose would have to be copied.
     """
-    perms, alone = list[tuple[int, ...]](), True
+    perms, is_only_read_here = list[tuple[int, ...]](), True
     while (node := value.producer()) is not None:
-        alone = alone and len(value.uses()) == 1 and not value.is_graph_output()
+        is_only_read_here = is_only_read_here and len(value.uses()) == 1 and not value.is_graph_output()
         source, rank = node.inputs[0] if node.inputs else None, rank_of(value)
         if node.domain == "" and node.op_type in ("Identity", "Transpose") and source is not None and rank is not None:
             if node.op_type == "Transpose":
@@ -60,9 +60,9 @@ def reversal_source(value: ir.Value, axis: int, reversals: Reversals) -> Reversa
             value = source
             continue
         reversal = reversals.read(node)
-        if reversal is None or reversal.axis != axis or (perms and not alone):
+        if reversal is None or reversal.axis != axis or (perms and not is_only_read_here):
             return None
-        return ReversalSource(reversal.source, tuple(perms), alone)
+        return ReversalSource(reversal.source, tuple(perms), is_only_read_here)
     return None
 
 
@@ -71,27 +71,27 @@ def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Conte
 
     Return an empty list if any other user reads more than the shape of ``stack``.
     """
-    users, waiting = list[ir.Node](), [(stack, axis)]
-    while waiting:
-        value, position = waiting.pop()
+    users, pending = list[ir.Node](), [(stack, axis)]
+    while pending:
+        value, position = pending.pop()
         rank = rank_of(value)
         if rank is None:
             return []
         if value.is_graph_output():
-            outside = _result_of_if(value, position, ctx)
-            if outside is None:
+            if_result = _result_of_if(value, position, ctx)
+            if if_result is None:
                 return []
-            waiting.append((outside, position))
+            pending.append((if_result, position))
         for node, index in value.uses():
             if index != 0 or node.domain != "":
                 return []
             if node.op_type in ("Identity", "Transpose"):
-                waiting.append((node.outputs[0], perm_of(node, rank).index(position) if node.op_type == "Transpose" else position))
+                pending.append((node.outputs[0], perm_of(node, rank).index(position) if node.op_type == "Transpose" else position))
             elif node.op_type == "Squeeze":
-                gone = axes_of(node, ctx.opset, rank)
-                if gone is None or gone is DYNAMIC or position in gone:
+                squeezed_axes = axes_of(node, ctx.opset, rank)
+                if squeezed_axes is None or squeezed_axes is DYNAMIC or position in squeezed_axes:
                     return []
-                waiting.append((node.outputs[0], position - sum(squeezed < position for squeezed in gone)))
+                pending.append((node.outputs[0], position - sum(squeezed < position for squeezed in squeezed_axes)))
             elif node.op_type not in _ASK_FOR_SHAPES:
                 reversal = reversals.read(node)
                 if reversal is None or reversal.axis != position:
@@ -101,10 +101,9 @@ def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Conte
 
 
 def _result_of_if(value: ir.Value, axis: int, ctx: Context) -> ir.Value | None:
-    """Return the result of the If whose branch returns ``value``, or None.
+    """Return the result of the If whose branch returns ``value``.
 
-    Return None if no branch returns ``value``, or if the value that the other branch returns may have more than one step along
-    ``axis``.
+    Return None if no branch returns ``value``, or if the other branch may return more than one step along ``axis``.
     """
     graph = value.graph
     if graph is ctx.model.graph or not isinstance(graph, ir.Graph) or list(graph.outputs).count(value) != 1:
@@ -113,5 +112,5 @@ def _result_of_if(value: ir.Value, axis: int, ctx: Context) -> ir.Value | None:
     if node is None:
         return None
     position = list(graph.outputs).index(value)
-    dims = [dim_of(branch.outputs[position], axis) for branch in node_graphs(node) if branch is not graph]
-    return node.outputs[position] if all(dim in (0, 1) for dim in dims) else None
+    other_sizes = [dim_of(branch.outputs[position], axis) for branch in node_graphs(node) if branch is not graph]
+    return node.outputs[position] if all(dim in (0, 1) for dim in other_sizes) else None

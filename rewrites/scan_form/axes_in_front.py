@@ -12,10 +12,10 @@ from rewrites.loops import Loop, LoopView, ScanOutput, rebuild
 from rewrites.ops.versions import move_axis_first, move_first_axis
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
-__all__ = ["axes_in_front"]
+__all__ = ["move_scan_axes_to_front"]
 
 
-def axes_in_front(loop: Loop, ctx: Context) -> Patch | NotApplicable:
+def move_scan_axes_to_front(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch after which only axis 0 is scanned, or the reason why there is no such patch."""
     if isinstance(loop, LoopView) or loop.batched:
         return NOTHING_HERE
@@ -34,7 +34,7 @@ def axes_in_front(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             for scan in inputs
         }
         build.insert_before(loop.node)
-        fronted = {id(output): replace(output, outer=_stack_of(output, ctx), axis=0) for output in outputs}
+        fronted = {id(output): replace(output, outer=_new_stack(output, ctx), axis=0) for output in outputs}
         for output in outputs:
             stack = fronted[id(output)].outer
             assert stack is not None
@@ -49,7 +49,8 @@ def axes_in_front(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"moved {counted(len(inputs) + len(outputs), 'scanned axis', 'scanned axes')} to the front outside the loop", edit)
 
 
-def _stack_of(output: ScanOutput, ctx: Context) -> ir.Value:
+def _new_stack(output: ScanOutput, ctx: Context) -> ir.Value:
+    """Return a new value for the stack of ``output`` with the steps as axis 0."""
     shape = None
     if output.outer is not None and output.outer.shape is not None:
         dims = list(output.outer.shape.dims)

@@ -8,7 +8,7 @@ Conditions:
 
 * The state has one element of int32 or int64.
 * Each step adds a constant other than 0, without computing in floats.
-* The loop is no opset-8 Scan, which has a separate state for each batch element.
+* The loop is not an opset-8 Scan, which has a separate state for each batch element.
 """
 
 import onnx_ir as ir
@@ -23,7 +23,7 @@ from rewrites.graph.values import is_read, static_dims
 from rewrites.loops import Loop, ScanInput, ScanView
 from rewrites.ops.versions import count_up, reshape, shape_of, unsqueeze
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scan_form.scanned_states import scanned_instead
+from rewrites.scan_form.scanned_states import replace_states_by_scan_inputs
 
 __all__ = ["RULE", "check"]
 
@@ -40,27 +40,27 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         build = ctx.builder()
         first = loop.scan_inputs[0]
         steps = shape_of(build, first.outer, first.axis)
-        inputs = [ScanInput(_numbers(build, counter, steps), counter.state.inner) for counter in variables]
+        inputs = [ScanInput(_emit_values(build, counter, steps), counter.state.inner) for counter in variables]
         for counter in variables:
             final = counter.state.final
             if final is not None and is_read(final):
-                replace_value(final, _after(build, counter, steps), ctx.names)
+                replace_value(final, _emit_final_value(build, counter, steps), ctx.names)
         build.insert_before(loop.node)
-        return [scanned_instead(loop, inputs, ctx)]
+        return [replace_states_by_scan_inputs(loop, inputs, ctx)]
 
     names = listed(counter.state.inner.name for counter in variables)
     return Patch(f"made the counting states {names} scan inputs", edit)
 
 
-def _numbers(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
-    """Emit a stack with the value of the state in each step, and return it."""
+def _emit_values(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
+    """Emit a stack of the values that the state has in all steps, and return it."""
     numbers = times(b, count_up(b, steps), counter.step, counter.state.initial.dtype)
     dims = static_dims(counter.state.initial) or ()
     numbers = unsqueeze(b, numbers, list(range(1, len(dims) + 1)))
     return numbers if counter.start.number == 0 else b.op("Add", numbers, counter.state.initial)
 
 
-def _after(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
+def _emit_final_value(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
     """Emit the value of the state after the last step, and return it."""
     initial = counter.state.initial
     number = times(b, reshape(b, steps, list(static_dims(initial) or ())), counter.step, initial.dtype)

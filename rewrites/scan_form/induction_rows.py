@@ -26,14 +26,14 @@ from rewrites.graph.values import const_scalar, is_read, producer_of, rank_of, t
 from rewrites.loops import Loop, ScanInput, ScanView, State
 from rewrites.ops.versions import count_up, reshape, shape_of, squeeze, unsqueeze
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scan_form.scanned_states import scanned_instead
+from rewrites.scan_form.scanned_states import replace_states_by_scan_inputs
 
 __all__ = ["RULE", "check"]
 
 
 @dataclass(frozen=True)
-class _Counting:
-    """A state to which each step adds ``step``. The state has ``rank`` axes."""
+class _CountingState:
+    """A state with ``rank`` axes. Each step adds ``step`` to all its elements."""
 
     state: State
     rank: int
@@ -44,7 +44,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if a Scan has a tensor state to whose elements each step adds the same constant."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
-    variables = [counting for state in loop.states if (counting := _counting(loop, state)) is not None]
+    variables = [counting for state in loop.states if (counting := _match_counting_state(loop, state)) is not None]
     if not variables:
         return NOTHING_HERE
 
@@ -68,24 +68,25 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         build.insert_before(loop.node)
         for old, new in finals:
             replace_value(old, new, ctx.names)
-        return [scanned_instead(loop, inputs, ctx)]
+        return [replace_states_by_scan_inputs(loop, inputs, ctx)]
 
     names = listed(counting.state.inner.name for counting in variables)
     return Patch(f"made the counting states {names} scan inputs", edit)
 
 
-def _counting(loop: ScanView, state: State) -> _Counting | None:
+def _match_counting_state(loop: ScanView, state: State) -> _CountingState | None:
+    """Return ``state`` as a _CountingState if each step adds the same constant to all its elements."""
     node, rank = producer_of(through_identity(state.next), "Add", "Sub"), rank_of(state.inner)
     if node is None or node.graph is not loop.body or not rank or state.initial.dtype not in INTEGERS:
         return None
     positions = [i for i, value in enumerate(node.inputs) if through_identity(value) is state.inner]
     if len(positions) != 1 or (node.op_type == "Sub" and positions != [0]):
         return None
-    other = node.inputs[1 - positions[0]]
-    number = const_scalar(other)
-    if other is None or number is None or not 0 < abs(int(number)) < 2**31 or (rank_of(other) or 0) > rank:
+    added = node.inputs[1 - positions[0]]
+    step = const_scalar(added)
+    if added is None or step is None or not 0 < abs(int(step)) < 2**31 or (rank_of(added) or 0) > rank:
         return None
-    return _Counting(state, rank, -int(number) if node.op_type == "Sub" else int(number))
+    return _CountingState(state, rank, -int(step) if node.op_type == "Sub" else int(step))
 
 
 RULE = Rule("induction-rows", "scan_form", "loop", check, formerly="counted-rows")

@@ -39,10 +39,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         build = ctx.builder()
         distances = _distances(build, rows, matrix, ctx)
         build.insert_before(loop.node)
-        stand_in = ir.Value(name=ctx.names.fresh(f"{total.name}_row"), type=total.type, shape=total.shape)
-        replace_value(total, stand_in, ctx.names)
+        distance_row = ir.Value(name=ctx.names.fresh(f"{total.name}_row"), type=total.type, shape=total.shape)
+        replace_value(total, distance_row, ctx.names)
         changed = ScanView.of(loop.node, ctx.opset)
-        return [rebuild(changed, ctx.names, scan_inputs=[*changed.scan_inputs, ScanInput(distances, stand_in, 0, reverse)])]
+        return [rebuild(changed, ctx.names, scan_inputs=[*changed.scan_inputs, ScanInput(distances, distance_row, 0, reverse)])]
 
     return Patch(f"computed the pairwise distances '{total.name}' at once", edit)
 
@@ -53,7 +53,7 @@ def _match(node: ir.Node, loop: Loop, ctx: Context) -> tuple[ir.Value, ir.Value,
     Returns:
         A tuple (scanned rows [T, D], matrix, True if the rows are scanned in reverse), or None if the node does not match.
     """
-    producer, total = producer_of(_squared(node), "Sub"), node.outputs[0]
+    producer, total = producer_of(_squared_value(node), "Sub"), node.outputs[0]
     if producer is None or not is_read(total) or rank_of(total) != 1:
         return None
     if keepdims(node) or axes_of(node, ctx.opset, 2) != (1,) or total.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
@@ -63,14 +63,15 @@ def _match(node: ir.Node, loop: Loop, ctx: Context) -> tuple[ir.Value, ir.Value,
     for row, matrix in (producer.inputs, reversed(producer.inputs)):
         if row is None or matrix is None or matrix in inside or rank_of(matrix) != 2:
             continue
-        origin = _row_of(row)
+        origin = _without_unsqueeze(row)
         scan = scanned.get(origin)
         if scan is not None and scan.axis == 0 and static_dims(origin) == (dim_of(matrix, 1),):
             return scan.outer, matrix, scan.reverse
     return None
 
 
-def _squared(node: ir.Node) -> ir.Value | None:
+def _squared_value(node: ir.Node) -> ir.Value | None:
+    """Return x if ``node`` sums the squares of x, else None."""
     if node.domain != "" or node.op_type not in ("ReduceSum", "ReduceSumSquare"):
         return None
     if node.op_type == "ReduceSumSquare":
@@ -82,7 +83,7 @@ def _squared(node: ir.Node) -> ir.Value | None:
     return factor if (const_scalar(other) == 2 if square.op_type == "Pow" else factor is other) else None
 
 
-def _row_of(value: ir.Value) -> ir.Value:
+def _without_unsqueeze(value: ir.Value) -> ir.Value:
     """Return ``x`` if ``value`` is an Unsqueeze of ``x`` [D] to [1, D], else ``value``.
 
     The Unsqueeze can be skipped, because [D] and [1, D] broadcast equally.
@@ -93,6 +94,7 @@ def _row_of(value: ir.Value) -> ir.Value:
 
 
 def _distances(build: Builder, rows: ir.Value, matrix: ir.Value, ctx: Context) -> ir.Value:
+    """Emit the squared distances between ``rows`` [T, D] and the rows of ``matrix`` [N, D], as [T, N]."""
     if "com.microsoft" in ctx.options.domains:
         ctx.model.opset_imports.setdefault("com.microsoft", 1)
         result = build.op("CDist", rows, matrix, domain="com.microsoft", metric="sqeuclidean")
@@ -100,12 +102,12 @@ def _distances(build: Builder, rows: ir.Value, matrix: ir.Value, ctx: Context) -
         result.shape = ir.Shape([dim_of(rows, 0), dim_of(matrix, 0)])
         return result
     assert rows.dtype is not None
-    kind = rows.dtype.numpy()
+    dtype = rows.dtype.numpy()
     row_squares = reduce(build, "ReduceSumSquare", rows, [1], True)
     squares = build.op("Add", row_squares, reduce(build, "ReduceSumSquare", matrix, [1], False))
     product = build.op("MatMul", rows, transpose(build, matrix, [1, 0]))
-    twice = build.op("Mul", product, build.const(np.array(2, kind)))
-    return build.op("Max", build.op("Sub", squares, twice), build.const(np.array(0, kind)))
+    twice = build.op("Mul", product, build.const(np.array(2, dtype)))
+    return build.op("Max", build.op("Sub", squares, twice), build.const(np.array(0, dtype)))
 
 
 RULE = Rule("pairwise-distance", "scan_form", "loop", check, computes="distances between the rows of two matrices")

@@ -30,7 +30,7 @@ __all__ = ["RULE", "check"]
 
 
 @dataclass(frozen=True)
-class _Read:
+class _PartRead:
     """A ``value`` in the body that consists of the parts ``start`` to ``stop`` - 1 of the state.
 
     ``squeezed``: True if the value lacks the axis along which the parts are concatenated.
@@ -43,10 +43,11 @@ class _Read:
 
 
 @dataclass(frozen=True)
-class _Packed:
+class _PackedState:
     """A state that is a Concat of several parts.
 
     Args:
+        state: The state.
         axis: The axis of the Concat.
         parts: The next value of each part.
         ends: The index along ``axis`` at which each part ends.
@@ -57,14 +58,14 @@ class _Packed:
     axis: int
     parts: tuple[ir.Value, ...]
     ends: tuple[int, ...]
-    reads: tuple[_Read, ...]
+    reads: tuple[_PartRead, ...]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if the body concatenates a state from parts and reads these parts separately."""
     if loop.batched:
         return NOTHING_HERE
-    packed = next(filter(None, (_packed(loop, state, ctx.opset) for state in loop.states)), None)
+    packed = next(filter(None, (_match_packed_state(loop, state, ctx.opset) for state in loop.states)), None)
     if packed is None:
         return NOTHING_HERE
     state, starts = packed.state, (0, *packed.ends)
@@ -77,15 +78,15 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             initial = slice_axis(before, state.initial, packed.axis, start, end)
             inner = ir.Value(name=ctx.names.fresh(f"{state.inner.name}_part"), type=part.type, shape=part.shape)
             parts.append(State(initial, inner, part, None))
-        now = {read.value: _part(inside, parts[read.start : read.stop], packed.axis, read) for read in packed.reads}
+        replacements = {read.value: _emit_read(inside, parts[read.start : read.stop], packed.axis, read) for read in packed.reads}
         states = [*loop.states[:index], *parts, *loop.states[index + 1 :]]
-        states = [replace(each, next=now.get(each.next, each.next)) for each in states]
-        outputs = [replace(output, inner=now.get(output.inner, output.inner)) for output in loop.scan_outputs]
+        states = [replace(each, next=replacements.get(each.next, each.next)) for each in states]
+        outputs = [replace(output, inner=replacements.get(output.inner, output.inner)) for output in loop.scan_outputs]
         lead = loop.body.outputs[:1] if isinstance(loop, LoopView) else []
         loop.body.outputs[:] = [*lead, *(each.next for each in states), *(output.inner for output in outputs)]
-        for old, new in now.items():
+        for old, new in replacements.items():
             replace_value(old, new, ctx.names)
-        remove_nodes([node for old in now if (node := old.producer()) is not None and node.graph is not None])
+        remove_nodes([node for old in replacements if (node := old.producer()) is not None and node.graph is not None])
         if state.inner.uses():
             replace_value(state.inner, concat(inside, [part.inner for part in parts], packed.axis), ctx.names)
         inside.prepend_to(loop.body)
@@ -106,12 +107,14 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"made the state '{state.inner.name}' the {len(packed.parts)} it consists of", edit)
 
 
-def _part(b: Builder, parts: Sequence[State], axis: int, read: _Read) -> ir.Value:
+def _emit_read(b: Builder, parts: Sequence[State], axis: int, read: _PartRead) -> ir.Value:
+    """Emit the value of ``read`` from ``parts``, the states that replace the parts it consists of."""
     whole = concat(b, [part.inner for part in parts], axis)
     return squeeze(b, whole, [axis]) if read.squeezed else whole
 
 
-def _packed(loop: Loop, state: State, opset: int) -> _Packed | None:
+def _match_packed_state(loop: Loop, state: State, opset: int) -> _PackedState | None:
+    """Return ``state`` as a _PackedState if the body concatenates it and reads only complete parts."""
     node, rank = producer_of(through_identity(state.next), "Concat"), rank_of(state.inner)
     if node is None or node.graph is not loop.body or not rank:
         return None
@@ -122,26 +125,26 @@ def _packed(loop: Loop, state: State, opset: int) -> _Packed | None:
         return None
     ends = tuple(itertools.accumulate(sizes))
     bounds = {end: number for number, end in enumerate((0, *ends))}
-    reads = list[_Read]()
+    reads = list[_PartRead]()
     for user, _ in state.inner.uses():
         if user.graph is not loop.body:
             return None
-        for value, start, stop, squeezed in _ranges(user, state.inner, axis, rank, ends[-1], opset):
+        for value, start, stop, squeezed in _slices_read_by(user, state.inner, axis, rank, ends[-1], opset):
             if start not in bounds or stop not in bounds or start >= stop:
                 return None
-            reads.append(_Read(value, bounds[start], bounds[stop], squeezed))
-    return _Packed(state, axis, tuple(parts), ends, tuple(reads)) if reads else None
+            reads.append(_PartRead(value, bounds[start], bounds[stop], squeezed))
+    return _PackedState(state, axis, tuple(parts), ends, tuple(reads)) if reads else None
 
 
-def _ranges(
-    node: ir.Node, whole: ir.Value, axis: int, rank: int, length: int, opset: int
+def _slices_read_by(
+    node: ir.Node, state_value: ir.Value, axis: int, rank: int, length: int, opset: int
 ) -> Iterator[tuple[ir.Value, int, int, bool]]:
-    """Yield (value, start, stop, squeezed) for each output of ``node`` that is a slice of ``whole``.
+    """Yield (value, start, stop, squeezed) for each output of ``node`` that is a slice of ``state_value``.
 
-    ``value`` is ``whole[start:stop]`` along ``axis``, and lacks this axis if ``squeezed``. An unknown ``start`` or ``stop`` is
-    negative.
+    ``value`` is ``state_value[start:stop]`` along ``axis``, and lacks this axis if ``squeezed``. An unknown ``start`` or ``stop``
+    is negative. ``length``: the size of ``axis``.
     """
-    if node.domain != "" or node.inputs[0] is not whole:
+    if node.domain != "" or node.inputs[0] is not state_value:
         return
     if node.op_type == "Split":
         spec = split_spec(node, opset, rank)
@@ -150,8 +153,8 @@ def _ranges(
         yield from ((value, start, end, False) for value, start, end in zip(node.outputs, [0, *ends], ends, strict=False))
     elif node.op_type == "Slice":
         cut = slice_spec(node, opset, rank)
-        known = cut is not DYNAMIC and cut.axes == (axis,) and cut.steps == (1,)
-        begin, end, _ = slice(cut.starts[0], cut.ends[0]).indices(length) if cut is not DYNAMIC and known else (-1, -1, 1)
+        is_supported = cut is not DYNAMIC and cut.axes == (axis,) and cut.steps == (1,)
+        begin, end, _ = slice(cut.starts[0], cut.ends[0]).indices(length) if cut is not DYNAMIC and is_supported else (-1, -1, 1)
         yield node.outputs[0], begin, end, False
     elif node.op_type == "Gather" and axis_of(node, 0, rank) == axis:
         index = const_array(node.inputs[1])

@@ -11,16 +11,16 @@ Works around ORT-SCAN-MOVED-AXES.
 
 from rewrites.graph.context import Context
 from rewrites.loops import Loop
-from rewrites.loops.view import may_end_the_process
+from rewrites.loops.view import may_crash_onnxruntime
 from rewrites.rule import NotApplicable, Patch, Rule
-from rewrites.scan_form.axes_in_front import axes_in_front
+from rewrites.scan_form.axes_in_front import move_scan_axes_to_front
 
 __all__ = ["RULE", "check"]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if a Scan has scanned axes other than 0."""
-    return axes_in_front(loop, ctx)
+    return move_scan_axes_to_front(loop, ctx)
 
 
-RULE = Rule("scan-axes", "scan_form", "loop", check, needed=may_end_the_process)
+RULE = Rule("scan-axes", "scan_form", "loop", check, crash_prone=may_crash_onnxruntime)

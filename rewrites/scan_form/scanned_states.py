@@ -9,13 +9,13 @@ from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes
 from rewrites.loops import ScanInput, ScanView, rebuild
 
-__all__ = ["scanned_instead"]
+__all__ = ["replace_states_by_scan_inputs"]
 
 
-def scanned_instead(loop: ScanView, inputs: Sequence[ScanInput], ctx: Context) -> ir.Node:
+def replace_states_by_scan_inputs(loop: ScanView, inputs: Sequence[ScanInput], ctx: Context) -> ir.Node:
     """Replace states of ``loop`` by the scan inputs ``inputs``, and return the new Scan node.
 
-    A scan input replaces the state with the same ``inner`` value, that is, the same input of the body.
+    Each scan input replaces the state with the same ``inner`` value.
     """
     gone = {scan.inner for scan in inputs}
     kept = [state for state in loop.states if state.inner not in gone]

@@ -9,10 +9,10 @@ from rewrites.graph.values import dim_of, rank_of
 from rewrites.loops import LoopView, ScanView
 from rewrites.ops.versions import concat, reduce, shape_of
 
-__all__ = ["most_steps", "run_for"]
+__all__ = ["emit_step_count", "set_trip_count"]
 
 
-def most_steps(b: Builder, loop: ScanView) -> ir.Value:
+def emit_step_count(b: Builder, loop: ScanView) -> ir.Value:
     """Emit the number of steps of a Scan: the length of its longest scan input.
 
     If only some scan inputs are empty, the result is not 0. An If on this number then runs the Scan, and onnxruntime reports the
@@ -27,7 +27,7 @@ def most_steps(b: Builder, loop: ScanView) -> ir.Value:
     return reduce(b, "ReduceMax", concat(b, sizes, 0), [0], keepdims=True) if len(sizes) > 1 else sizes[0]
 
 
-def run_for(loop: LoopView, count: ir.Value, ctx: Context) -> None:
+def set_trip_count(loop: LoopView, count: ir.Value, ctx: Context) -> None:
     """Set the trip count of ``loop`` to ``count``, and make its condition always true."""
     loop.node.resize_inputs(max(2, len(loop.node.inputs)))
     loop.node.replace_input_with(0, count)

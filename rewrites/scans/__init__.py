@@ -1,3 +1,3 @@
-"""Write nodes that compute a state after each step in blocks of steps, without a loop over all steps."""
+"""Functions that compute the states after all steps in blocks of steps, without a loop over all steps."""
 
 __all__: list[str] = []

@@ -1,7 +1,7 @@
-"""Compute the prefixes ``x1``, ``x1 * x2``, ... of an associative operator ``*`` in blocks of steps.
+"""Computes the prefixes ``x1``, ``x1 * x2``, ... of an associative operator ``*`` in blocks of steps.
 
-The rows [T, ...] are reshaped to B blocks of L rows, [B, L, ...]. First, the prefixes within all blocks are computed at once, by
-L - 1 operators. The last prefix of each block combines all rows of the block. Second, the prefixes of these B combined rows are
+The rows [T, ...] are reshaped to B blocks of L rows, [B, L, ...]. First, the prefixes within all blocks are computed at once, by L
+- 1 operators. The last prefix of each block combines all rows of the block. Second, the prefixes of these B combined rows are
 computed in the same way. Third, each prefix within a block is combined with the prefix of all blocks before this block.
 
 The first step is the first row of a stack, or the last row if the steps run backwards.
@@ -16,19 +16,19 @@ import onnx_ir as ir
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import static_dims
 from rewrites.ops.versions import concat, slice_axis, split, squeeze, unsqueeze
-from rewrites.scans.blocks import with_axes_of
+from rewrites.scans.blocks import reshape_with_axes_of
 
-__all__ = ["AssociativeScan", "Ends"]
+__all__ = ["AssociativeScan", "StackEnds"]
 
-_FLAT = 24
-_LONGEST = 16
-_WIDE = 64
+_MAX_UNBLOCKED = 24
+_MAX_LENGTH = 16
+_MIN_WIDTH = 64
 _END = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Ends:
-    """Adds steps at the ends of stacks, or removes them.
+class StackEnds:
+    """Adds steps at the first or last step of stacks, or removes steps there.
 
     Row 0 of a stack is the first step, or the last step if ``backwards``.
     """
@@ -36,16 +36,16 @@ class Ends:
     b: Builder
     backwards: bool
 
-    def led(self, first: ir.Value, rows: ir.Value) -> ir.Value:
-        """Return ``rows`` with the steps ``first``, one row or more, inserted before the first step."""
+    def with_first(self, first: ir.Value, rows: ir.Value) -> ir.Value:
+        """Return ``rows`` with one or more steps, ``first``, inserted before the first step."""
         return concat(self.b, [rows, first] if self.backwards else [first, rows], 0)
 
-    def but_last(self, rows: ir.Value) -> ir.Value:
-        """Return all steps but the last."""
+    def without_last(self, rows: ir.Value) -> ir.Value:
+        """Return all steps but the last step."""
         return slice_axis(self.b, rows, 0, 1, _END) if self.backwards else slice_axis(self.b, rows, 0, 0, -1)
 
-    def but_first(self, rows: ir.Value) -> ir.Value:
-        """Return all steps but the first."""
+    def without_first(self, rows: ir.Value) -> ir.Value:
+        """Return all steps but the first step."""
         return slice_axis(self.b, rows, 0, 0, -1) if self.backwards else slice_axis(self.b, rows, 0, 1, _END)
 
     def last(self, rows: ir.Value) -> ir.Value:
@@ -59,20 +59,20 @@ class AssociativeScan:
     """Combines rows with an associative operator.
 
     Args:
-        ends: The order of the steps.
+        ends: Accesses the first and last steps of stacks.
         like: A value with the shape of a row.
-        operator: Writes the node that combines two rows, the earlier row first. The operator must be associative. For ``total``, it
+        operator: Emits the node that combines two rows, the earlier row first. The operator must be associative. For ``total``, it
             must also be commutative.
     """
 
-    ends: Ends
+    ends: StackEnds
     like: ir.Value
     operator: Callable[[ir.Value, ir.Value], ir.Value]
 
     @property
     def is_wide(self) -> bool:
-        """Return True if rows are so wide that ``total`` is not slower than an operator such as ReduceMax."""
-        return math.prod(static_dims(self.like) or (0,)) >= _WIDE
+        """Return True if rows are so wide that ``total`` is as fast as an operator such as ReduceMax."""
+        return math.prod(static_dims(self.like) or (0,)) >= _MIN_WIDTH
 
     def total(self, rows: ir.Value, steps: int) -> ir.Value:
         """Return all rows combined into one row, [1, ...].
@@ -82,7 +82,7 @@ class AssociativeScan:
         """
         b = self.ends.b
         while steps > 1:
-            count = min(_LONGEST, steps)
+            count = min(_MAX_LENGTH, steps)
             sizes = [steps // count] * count + [steps % count] * bool(steps % count)
             parts = split(b, rows, 0, sizes, len(sizes))
             joined = parts[0]
@@ -97,33 +97,33 @@ class AssociativeScan:
         ``steps``: the number of rows.
         """
         b = self.ends.b
-        if steps <= _FLAT:
+        if steps <= _MAX_UNBLOCKED:
             parts = [rows] if steps == 1 else list(split(b, rows, 0, None if b.opset >= 18 else [1] * steps, steps))
-            return concat(b, self._along(parts, initial), 0)
-        length = min(_LONGEST, round(steps**0.5))
+            return concat(b, self._prefixes_of_parts(parts, initial), 0)
+        length = min(_MAX_LENGTH, round(steps**0.5))
         count = -(-steps // length)
         missing = count * length - steps
-        filled = rows
+        padded = rows
         if missing:  # repeat some rows as padding after the last step; the prefixes at these rows are cut off below
-            again = slice_axis(b, rows, 0, *((0, missing) if self.ends.backwards else (steps - missing, steps)))
-            filled = concat(b, [again, rows] if self.ends.backwards else [rows, again], 0)
-        blocks = self._reshaped(filled, [count, length])
-        along = self._along(split(b, blocks, 1, None if b.opset >= 18 else [1] * length, length), None)
-        within, last = concat(b, along, 1), self._reshaped(along[0 if self.ends.backwards else -1], [count])
+            padding = slice_axis(b, rows, 0, *((0, missing) if self.ends.backwards else (steps - missing, steps)))
+            padded = concat(b, [padding, rows] if self.ends.backwards else [rows, padding], 0)
+        blocks = self._with_row_axes(padded, [count, length])
+        block_prefixes = self._prefixes_of_parts(split(b, blocks, 1, None if b.opset >= 18 else [1] * length, length), None)
+        within, last = concat(b, block_prefixes, 1), self._with_row_axes(block_prefixes[0 if self.ends.backwards else -1], [count])
         if initial is not None:
-            before = self.prefixes(self.ends.led(initial, self.ends.but_last(last)), count, None)
-            whole = self.operator(unsqueeze(b, before, [1]), within)
+            before = self.prefixes(self.ends.with_first(initial, self.ends.without_last(last)), count, None)
+            result = self.operator(unsqueeze(b, before, [1]), within)
         else:
-            before = self.prefixes(self.ends.but_last(last), count - 1, None)
-            later = self.operator(unsqueeze(b, before, [1]), self.ends.but_first(within))
+            before = self.prefixes(self.ends.without_last(last), count - 1, None)
+            later = self.operator(unsqueeze(b, before, [1]), self.ends.without_first(within))
             start = count - 1 if self.ends.backwards else 0
-            whole = self.ends.led(slice_axis(b, within, 0, start, start + 1), later)
-        whole = self._reshaped(whole, [count * length])
+            result = self.ends.with_first(slice_axis(b, within, 0, start, start + 1), later)
+        result = self._with_row_axes(result, [count * length])
         if not missing:
-            return whole
-        return slice_axis(b, whole, 0, *((missing, count * length) if self.ends.backwards else (0, steps)))
+            return result
+        return slice_axis(b, result, 0, *((missing, count * length) if self.ends.backwards else (0, steps)))
 
-    def _along(self, parts: Sequence[ir.Value], initial: ir.Value | None) -> list[ir.Value]:
+    def _prefixes_of_parts(self, parts: Sequence[ir.Value], initial: ir.Value | None) -> list[ir.Value]:
         """Combine ``parts`` one after the other. Return the prefix at each part, in the order of ``parts``."""
         ordered = list(reversed(parts) if self.ends.backwards else parts)
         joined = [ordered[0] if initial is None else self.operator(initial, ordered[0])]
@@ -131,6 +131,6 @@ class AssociativeScan:
             joined.append(self.operator(joined[-1], part))
         return joined[::-1] if self.ends.backwards else joined
 
-    def _reshaped(self, value: ir.Value, lead: list[int]) -> ir.Value:
-        """Reshape ``value`` to the axes ``lead`` followed by the axes of a row."""
-        return with_axes_of(self.ends.b, value, lead, self.like, static_dims(self.like))
+    def _with_row_axes(self, value: ir.Value, leading_sizes: list[int]) -> ir.Value:
+        """Reshape ``value`` to the axes ``leading_sizes`` followed by the axes of a row."""
+        return reshape_with_axes_of(self.ends.b, value, leading_sizes, self.like, static_dims(self.like))

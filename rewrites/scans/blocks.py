@@ -1,4 +1,4 @@
-"""Cut steps into blocks of equal length, and write Scans over blocks."""
+"""Cuts steps into blocks of equal length, and emits Scans over blocks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from rewrites.graph.marks import BLOCKS, OVER_BLOCKS
 from rewrites.loops import ScanInput, ScanOutput, State, make_scan
 from rewrites.ops.versions import concat, reshape, slice_axis
 
-__all__ = ["BlockCut", "cut_steps", "scan_over_blocks", "states_before_blocks", "with_axes_of", "with_lead"]
+__all__ = ["BlockCut", "cut_steps", "reshape_first_axes", "reshape_with_axes_of", "scan_over_blocks", "states_before_blocks"]
 
 _END = 2**63 - 1
 
@@ -26,8 +26,12 @@ class BlockCut:
     that depend on it are int64 tensors [1].
 
     Args:
+        build: Collects the nodes.
+        steps: The number of steps.
+        length: The number of steps of a block.
+        missing: The number of steps that pad the last block.
         rank: The number of axes of the stacks that are cut.
-        whole: The number of steps including the padding; None if ``steps`` is an int.
+        padded_steps: The number of steps including the padding; None if ``steps`` is an int.
         pads: The operand ``pads`` for a Pad node that adds the missing steps; None if ``steps`` is an int.
     """
 
@@ -36,17 +40,19 @@ class BlockCut:
     length: int
     missing: int | ir.Value
     rank: int
-    whole: ir.Value | None = None
+    padded_steps: ir.Value | None = None
     pads: ir.Value | None = None
 
     @property
     def blocks(self) -> int:
-        """The number of blocks, or -1 if it is only known at run time."""
+        """Return the number of blocks, or -1 if it is only known at run time."""
         return -(-self.steps // self.length) if isinstance(self.steps, int) else -1
 
     def count(self) -> int | ir.Value:
         """Return the number of blocks, as a tensor [1] if it is only known at run time."""
-        return self.blocks if self.whole is None else self.build.op("Div", self.whole, self.build.const([self.length]))
+        return (
+            self.blocks if self.padded_steps is None else self.build.op("Div", self.padded_steps, self.build.const([self.length]))
+        )
 
     def pad(self, rows: ir.Value, fill: np.ndarray | None = None) -> ir.Value:
         """Return ``rows`` with the missing steps appended. Their elements are ``fill`` (default 0)."""
@@ -57,7 +63,7 @@ class BlockCut:
         return self.build.op("Pad", rows, pads, number)
 
     def trim(self, rows: ir.Value) -> ir.Value:
-        """Return ``rows``, the steps of all blocks, without the missing steps at the end."""
+        """Return ``rows``, the steps of all blocks, without the padding at the end."""
         if isinstance(self.steps, int):
             return slice_axis(self.build, rows, 0, 0, self.steps) if self.missing else rows
         return self.build.op("Slice", rows, self.build.const([0]), self.steps, self.build.const([0]))
@@ -68,34 +74,52 @@ def cut_steps(build: Builder, steps: int | ir.Value, length: int, rank: int) -> 
     if isinstance(steps, int):
         return BlockCut(build, steps, length, -steps % length, rank)
     missing = build.op("Mod", build.op("Neg", steps), build.const([length]))
-    whole = build.op("Add", steps, missing)
+    padded_steps = build.op("Add", steps, missing)
     pads = concat(build, [build.const([0] * rank), missing, build.const([0] * (rank - 1))], 0)
-    return BlockCut(build, steps, length, missing, rank, whole, pads)
+    return BlockCut(build, steps, length, missing, rank, padded_steps, pads)
 
 
-def with_axes_of(build: Builder, value: ir.Value, lead: Sequence[int], like: ir.Value, dims: Sequence[int] | None) -> ir.Value:
-    """Reshape ``value`` to the axes ``lead`` followed by the axes of ``like``. ``dims``: the sizes of ``like``, if known."""
-    if dims is not None:
-        return reshape(build, value, [*lead, *dims])
-    shape, allowzero = build.op("Shape", like), 1 if build.opset >= since.ALLOWZERO else None
-    return build.op("Reshape", value, concat(build, [build.const(list(lead)), shape], 0) if lead else shape, allowzero=allowzero)
-
-
-def with_lead(
-    build: Builder, value: ir.Value, lead: Sequence[int], skipped: int, like: ir.Value, sizes: Sequence[ir.Value] | None = None
+def reshape_with_axes_of(
+    build: Builder, value: ir.Value, leading_sizes: Sequence[int], like: ir.Value, dims: Sequence[int] | None
 ) -> ir.Value:
-    """Reshape the first ``skipped`` axes of ``value`` to the sizes ``lead``, and keep the other axes.
+    """Reshape ``value`` to the axes ``leading_sizes``, followed by the axes of ``like``.
+
+    ``dims``: the sizes of ``like``, if known.
+    """
+    if dims is not None:
+        return reshape(build, value, [*leading_sizes, *dims])
+    shape, allowzero = build.op("Shape", like), 1 if build.opset >= since.ALLOWZERO else None
+    return build.op(
+        "Reshape",
+        value,
+        concat(build, [build.const(list(leading_sizes)), shape], 0) if leading_sizes else shape,
+        allowzero=allowzero,
+    )
+
+
+def reshape_first_axes(
+    build: Builder,
+    value: ir.Value,
+    leading_sizes: Sequence[int],
+    replaced: int,
+    like: ir.Value,
+    sizes: Sequence[ir.Value] | None = None,
+) -> ir.Value:
+    """Reshape the first ``replaced`` axes of ``value`` to ``leading_sizes``, and keep the other axes.
 
     Args:
-        lead: The new sizes. One of them may be -1, as in a Reshape.
-        like: A value that has the same sizes as ``value`` from axis ``skipped`` onwards. These sizes should be known, if possible.
-        sizes: The sizes ``lead`` as int64 tensors. Required if rows may be empty.
+        build: Collects the nodes.
+        value: The tensor to reshape.
+        leading_sizes: The new sizes. One of them may be -1, as in a Reshape.
+        replaced: The number of axes to replace.
+        like: A value that has the sizes of ``value`` from axis number ``replaced`` on. If possible, these sizes are known.
+        sizes: ``leading_sizes`` as int64 tensors. Required if rows may be empty.
     """
-    dims = [None] if like.shape is None else [dim if isinstance(dim, int) and dim else None for dim in like.shape.dims[skipped:]]
-    if dims.count(None) <= (sizes is None and -1 not in lead):
-        return reshape(build, value, [*lead, *(dim or -1 for dim in dims)])
-    front = [build.const(list(lead))] if sizes is None else sizes
-    rest = slice_axis(build, build.op("Shape", value), 0, skipped, _END)
+    dims = [None] if like.shape is None else [dim if isinstance(dim, int) and dim else None for dim in like.shape.dims[replaced:]]
+    if dims.count(None) <= (sizes is None and -1 not in leading_sizes):
+        return reshape(build, value, [*leading_sizes, *(dim or -1 for dim in dims)])
+    front = [build.const(list(leading_sizes))] if sizes is None else sizes
+    rest = slice_axis(build, build.op("Shape", value), 0, replaced, _END)
     return build.op("Reshape", value, concat(build, [*front, rest], 0), allowzero=None if sizes is None else 1)
 
 
@@ -107,13 +131,15 @@ def scan_over_blocks(
     blocks: int | None = None,
     body_name: str = OVER_BLOCKS,
 ) -> tuple[ir.Value, ...]:
-    """Write a Scan with one step per block.
+    """Emit a Scan with one step per block.
 
     Args:
+        build: Collects the nodes.
         initial: The state before the first block.
         stacks: The scan inputs, with one row per block along axis 0.
-        step: Writes the body: ``(builder, state before the block, *rows of stacks) -> (state after the block, values to stack)``.
+        step: Emits the body: ``(builder, state before the block, *rows of stacks) -> (state after the block, values to stack)``.
         blocks: The number of blocks, if it is known.
+        body_name: The name of the body.
 
     Returns:
         The state after the last block, followed by the stacked values.
@@ -136,12 +162,12 @@ def scan_over_blocks(
 
 
 def states_before_blocks(build: Builder, initial: ir.Value, stacks: Sequence[ir.Value], step: Callable[..., ir.Value]) -> ir.Value:
-    """Write a Scan with one step per block, and return a stack of the states before each block.
+    """Emit a Scan with one step per block, and return a stack of the states before each block.
 
-    ``step``: Writes the body: ``(builder, state before the block, *rows of stacks) -> state after the block``.
+    ``step``: Emits the body: ``(builder, state before the block, *rows of stacks) -> state after the block``.
     """
 
-    def with_state(inside: Builder, state: ir.Value, *rows: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
+    def step_with_state(inside: Builder, state: ir.Value, *rows: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
         return step(inside, state, *rows), [inside.op("Identity", state)]
 
-    return scan_over_blocks(build, initial, stacks, with_state)[1]
+    return scan_over_blocks(build, initial, stacks, step_with_state)[1]

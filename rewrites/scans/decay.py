@@ -1,4 +1,4 @@
-"""Compute the states of ``s' = decay * s + drive`` for all steps at once, in blocks of steps.
+"""Computes the states of ``s' = decay * s + drive`` for all steps at once, in blocks of steps.
 
 A first pass starts every block from state 0. It computes step 1 of all blocks at once, then step 2 of all blocks, and so on. The
 states before each block then follow from a shorter recurrence of the same kind, with one step per block. The decay of such a step
@@ -24,13 +24,13 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.values import shape_dims, static_dims
 from rewrites.loops import State
 from rewrites.ops.versions import concat, reshape, slice_axis, split, squeeze, transpose, unsqueeze
-from rewrites.scans.blocks import cut_steps, states_before_blocks, with_axes_of
+from rewrites.scans.blocks import cut_steps, reshape_with_axes_of, states_before_blocks
 
 __all__ = ["ANY_STEPS", "Decay", "DecayBlocks", "Radices", "choose_levels", "choose_radices", "decayed_states"]
 
 _NARROW = 8
 _FLAT, _MOST_VARYING, _MOST_CONSTANT = 16, 12, 16
-_LEAST_EXPONENTS = {4: -125, 8: -1020}
+_MIN_EXPONENTS = {4: -125, 8: -1020}
 """The exponents (base 2) of the smallest normal numbers, by the size of a number in bytes."""
 _MOST_FACTORS = 3
 """The largest number times this many of the smallest normal numbers underflows to 0."""
@@ -48,7 +48,7 @@ class Radices:
 
     @property
     def rows(self) -> int:
-        """The total number of steps."""
+        """Return the total number of steps."""
         return math.prod(self.steps)
 
 
@@ -82,35 +82,35 @@ def decayed_states(
     is_known = isinstance(steps, int)
     if not radices:
         stacks = [unsqueeze(build, decays, [1]), unsqueeze(build, drives, [1])]
-        before = states_before_blocks(build, initial, stacks, _step)
-        return _step(build, squeeze(build, before, [1]), decays, drives)
+        states_before = states_before_blocks(build, initial, stacks, _emit_step)
+        return _emit_step(build, squeeze(build, states_before, [1]), decays, drives)
     radix, *rest = radices
     if isinstance(steps, int) and not rest:
         parts = [split(build, value, 0, None, steps) if steps > 1 else (value,) for value in (decays, drives)]
-        return concat(build, _stepped(build, parts[0], parts[1], initial), 0)
-    numbers, kind = -1 if is_known else (static_dims(initial) or (0, 0))[1], drives.dtype
-    assert kind is not None
+        return concat(build, _emit_steps(build, parts[0], parts[1], initial), 0)
+    numbers, dtype = -1 if is_known else (static_dims(initial) or (0, 0))[1], drives.dtype
+    assert dtype is not None
     cut, size = cut_steps(build, steps, radix, 2), -1 if is_known else radix * numbers
-    padded = [cut.pad(decays, np.array(1, kind.numpy())), cut.pad(drives)]
+    padded = [cut.pad(decays, np.array(1, dtype.numpy())), cut.pad(drives)]
     blocks = (reshape(build, value, [cut.blocks, size]) for value in padded)
     decay_rows, drive_rows = (split(build, value, 1, None, radix) for value in (blocks if is_known else [*blocks]))
-    drive, decay = _stepped(build, decay_rows[1:], drive_rows[1:], drive_rows[0])[-1], decay_rows[0]
+    drive, decay = _emit_steps(build, decay_rows[1:], drive_rows[1:], drive_rows[0])[-1], decay_rows[0]
     for row in decay_rows[1:]:
         decay = build.op("Mul", decay, row)
-    ends = decayed_states(build, decay, drive, initial, rest, cut.count())
-    before = concat(build, [initial, slice_axis(build, ends, 0, 0, cut.blocks - 1 if is_known else -1)], 0)
-    states = concat(build, _stepped(build, decay_rows, drive_rows, before), 1)
+    states_after_blocks = decayed_states(build, decay, drive, initial, rest, cut.count())
+    states_before = concat(build, [initial, slice_axis(build, states_after_blocks, 0, 0, cut.blocks - 1 if is_known else -1)], 0)
+    states = concat(build, _emit_steps(build, decay_rows, drive_rows, states_before), 1)
     return cut.trim(reshape(build, states, [cut.blocks * radix if is_known else -1, numbers]))
 
 
-def _step(build: Builder, state: ir.Value, decay: ir.Value, drive: ir.Value) -> ir.Value:
+def _emit_step(build: Builder, state: ir.Value, decay: ir.Value, drive: ir.Value) -> ir.Value:
     return build.op("Add", build.op("Mul", decay, state), drive)
 
 
-def _stepped(build: Builder, decays: Sequence[ir.Value], drives: Sequence[ir.Value], state: ir.Value) -> list[ir.Value]:
-    """Compute the steps one by one, starting from ``state``, and return the states after each step."""
+def _emit_steps(build: Builder, decays: Sequence[ir.Value], drives: Sequence[ir.Value], state: ir.Value) -> list[ir.Value]:
+    """Emit the steps one by one, starting from ``state``, and return the states after each step."""
     pairs = zip(decays, drives, strict=True)
-    return [*itertools.accumulate(pairs, lambda before, pair: _step(build, before, *pair), initial=state)][1:]
+    return [*itertools.accumulate(pairs, lambda before, pair: _emit_step(build, before, *pair), initial=state)][1:]
 
 
 @lru_cache(maxsize=4096)
@@ -154,19 +154,19 @@ class Decay:
         return self._factors(np.array(exponents).reshape(-1, *[1] * self.numbers.ndim))
 
     def _factors(self, exponents: np.ndarray) -> list[np.ndarray]:
-        least = _LEAST_EXPONENTS[self.dtype.itemsize]
+        min_exponent = _MIN_EXPONENTS[self.dtype.itemsize]
         magnitude = np.where(self.numbers == 0, 1, np.abs(self.numbers))
-        bits = np.maximum(np.log2(magnitude) * exponents, _MOST_FACTORS * least)
-        count = max(1, int(np.ceil((bits / least).max(initial=0))))
+        bits = np.maximum(np.log2(magnitude) * exponents, _MOST_FACTORS * min_exponent)
+        count = max(1, int(np.ceil((bits / min_exponent).max(initial=0))))
         sign = np.where((self.numbers < 0) & (exponents % 2 == 1), -1.0, 1.0) * (self.numbers != 0)
-        plain = bits >= least
-        first = np.where(plain, magnitude ** np.where(plain, exponents, 1), np.exp2(bits / count)) * sign
-        rest = np.where(plain, 1.0, np.exp2(bits / count))
+        is_normal = bits >= min_exponent
+        first = np.where(is_normal, magnitude ** np.where(is_normal, exponents, 1), np.exp2(bits / count)) * sign
+        rest = np.where(is_normal, 1.0, np.exp2(bits / count))
         return [np.array(factor, self.dtype) for factor in (first, *[rest] * (count - 1))]
 
 
 class DecayBlocks:
-    """Writes the nodes that compute ``state``, of known rank, in all steps for a constant decay.
+    """Emits the nodes that compute ``state``, of known rank, in all steps for a constant decay.
 
     Tensors are [rows, numbers]. If a state has few numbers, they are [numbers, rows], because short last axes broadcast slowly.
     """
@@ -184,36 +184,36 @@ class DecayBlocks:
         build, count, is_flat = self._build, math.prod(radices), len(self._dims) == 1
         missing = count - steps - 1
         rows = [reshape(build, self._initial, [1, -1]), drives if is_flat else reshape(build, drives, [steps, -1])]
-        states = self._states(concat(build, [self._nothing(missing), *rows] if missing else rows, 0), radices, 1)
+        states = self._states(concat(build, [self._neutral_rows(missing), *rows] if missing else rows, 0), radices, 1)
         if is_flat:
             return states
-        return with_axes_of(build, states, [count], self._initial, self._dims if self._dims.count(-1) <= 1 else None)
+        return reshape_with_axes_of(build, states, [count], self._initial, self._dims if self._dims.count(-1) <= 1 else None)
 
     def _states(self, drives: ir.Value, radices: Sequence[int], steps: int) -> ir.Value:
-        """Return the states after each row of ``drives``, from state 0 on. A row stands for ``steps`` steps."""
+        """Return the states after each row of ``drives``, starting from 0. A row represents ``steps`` steps."""
         build, (radix, *rest) = self._build, radices
         blocks = math.prod(rest)
-        is_turned = self._is_narrow and blocks > 1
-        if is_turned:  # rows[i] has row i of all blocks: [numbers, blocks] here, [blocks, numbers] below
-            turned = transpose(build, reshape(build, drives, [blocks, radix, -1]), [1, 2, 0])
-            rows = split(build, reshape(build, turned, [-1, blocks]), 0, None, radix)
+        is_transposed = self._is_narrow and blocks > 1
+        if is_transposed:  # rows[i] has row i of all blocks: [numbers, blocks] here, [blocks, numbers] below
+            transposed = transpose(build, reshape(build, drives, [blocks, radix, -1]), [1, 2, 0])
+            rows = split(build, reshape(build, transposed, [-1, blocks]), 0, None, radix)
         else:
             rows = split(build, reshape(build, drives, [blocks, -1]), 1, None, radix)
-        decay = [self._factor(factor, is_turned) for factor in self._decay.power(steps)]
-        states = list(itertools.accumulate(rows, lambda before, row: build.op("Add", self._decayed(before, decay), row)))
-        alone = concat(build, states, 0 if is_turned else 1)
+        decay = [self._power_constant(factor, is_transposed) for factor in self._decay.power(steps)]
+        states = list(itertools.accumulate(rows, lambda before, row: build.op("Add", self._multiply_by(before, decay), row)))
+        alone = concat(build, states, 0 if is_transposed else 1)
         if blocks == 1:
             return reshape(build, alone, [radix, -1])
-        last = transpose(build, states[-1], [1, 0]) if is_turned else states[-1]
+        last = transpose(build, states[-1], [1, 0]) if is_transposed else states[-1]
         ends = slice_axis(build, self._states(last, rest, steps * radix), 0, 0, -1)
         factors = self._decay.powers([steps * (index + 1) for index in range(radix)])
-        before = concat(build, [self._nothing(1), ends], 0)
-        before = unsqueeze(build, transpose(build, before, [1, 0]), [0]) if is_turned else unsqueeze(build, before, [1])
-        left = self._decayed(before, [self._factors(factor, is_turned) for factor in factors])
-        whole = build.op("Add", reshape(build, alone, [radix, -1, blocks] if is_turned else [blocks, radix, -1]), left)
-        return reshape(build, transpose(build, whole, [2, 0, 1]) if is_turned else whole, [blocks * radix, -1])
+        before = concat(build, [self._neutral_rows(1), ends], 0)
+        before = unsqueeze(build, transpose(build, before, [1, 0]), [0]) if is_transposed else unsqueeze(build, before, [1])
+        added = self._multiply_by(before, [self._powers_constant(factor, is_transposed) for factor in factors])
+        result = build.op("Add", reshape(build, alone, [radix, -1, blocks] if is_transposed else [blocks, radix, -1]), added)
+        return reshape(build, transpose(build, result, [2, 0, 1]) if is_transposed else result, [blocks * radix, -1])
 
-    def _decayed(self, state: ir.Value, factors: Sequence[ir.Value]) -> ir.Value:
+    def _multiply_by(self, state: ir.Value, factors: Sequence[ir.Value]) -> ir.Value:
         if self._decay.form:
             zero = self._build.const(np.array(0, self._decay.dtype))
             state = self._build.op(self._decay.form, state, self._build.op("Mul", state, zero))
@@ -221,29 +221,29 @@ class DecayBlocks:
             state = self._build.op("Mul", state, factor)
         return state
 
-    def _factor(self, power: np.ndarray, is_turned: bool) -> ir.Value:
-        """Return ``power`` as a constant for tensors [rows, numbers], or [numbers, rows] if ``is_turned``."""
-        if is_turned and power.ndim:
+    def _power_constant(self, power: np.ndarray, is_transposed: bool) -> ir.Value:
+        """Return ``power`` as a constant for tensors [rows, numbers], or [numbers, rows] if ``is_transposed``."""
+        if is_transposed and power.ndim:
             return self._build.const(np.broadcast_to(power, self._known or ()).reshape(-1, 1))
-        return self._factors(power[None], False) if power.ndim else self._build.const(power)
+        return self._powers_constant(power[None], False) if power.ndim else self._build.const(power)
 
-    def _factors(self, powers: np.ndarray, is_turned: bool) -> ir.Value:
+    def _powers_constant(self, powers: np.ndarray, is_transposed: bool) -> ir.Value:
         """Return a factor of ``Decay.powers`` as a constant. Axis 0 of ``powers`` is the row within a block."""
         count = len(powers)
         wide = powers.reshape(count, *[1] * (len(self._dims) + 1 - powers.ndim), *powers.shape[1:])
         if powers.ndim > 1 and self._known is None:
-            return self._repeated(wide, count)
+            return self._repeat_rows(wide, count)
         flat = powers[:, None] if powers.ndim == 1 else np.broadcast_to(wide, (count, *(self._known or ()))).reshape(count, -1)
-        return self._build.const(flat[..., None] if is_turned else flat)
+        return self._build.const(flat[..., None] if is_transposed else flat)
 
-    def _nothing(self, rows: int) -> ir.Value:
+    def _neutral_rows(self, rows: int) -> ir.Value:
         """Return ``rows`` rows filled with -0, the neutral element of Add: 0 + -0 is 0, and -0 + -0 is -0."""
         zero = np.array(-0.0, self._decay.dtype)
         if self._known is not None:
             return self._build.const(np.full((rows, math.prod(self._known)), zero))
-        return self._repeated(zero, rows)
+        return self._repeat_rows(zero, rows)
 
-    def _repeated(self, numbers: np.ndarray, rows: int) -> ir.Value:
+    def _repeat_rows(self, numbers: np.ndarray, rows: int) -> ir.Value:
         build, repeated = self._build, self._build.const(numbers)
         sizes = concat(build, [build.const([rows]), build.op("Shape", self._initial)], 0)
         return reshape(build, build.op("Expand", repeated, sizes), [rows, -1])

@@ -1,4 +1,4 @@
-"""Compute the outputs of a linear system for all steps at once, by matrix products per block of steps.
+"""Computes the outputs of a linear system for all steps at once, by matrix products per block of steps.
 
     X [blocks, rows, k * m]    the inputs of all steps, in blocks of k steps
     E = X W                    what the inputs of each block add to the states after the block
@@ -20,16 +20,16 @@ from rewrites.graph.builder import Builder
 from rewrites.ops.versions import concat, reshape, slice_axis, split, transpose
 from rewrites.scans.blocks import BlockCut, cut_steps, states_before_blocks
 
-__all__ = ["Matrices", "SystemBlocks", "block_length", "reach"]
+__all__ = ["Matrices", "SystemBlocks", "block_length", "sum_of_powers"]
 
-_DENSE = 96
-_LEAST, _SHORT, _LONG = 4, 32, 64
-_MANY = 4096
+_ONE_BLOCK_SIZE = 96
+_MIN_LENGTH, _SHORT_BLOCK_SIZE, _LONG_BLOCK_SIZE = 4, 32, 64
+_LONG_FROM = 4096
 _LENGTHS = (64, 16)
 """If the number of steps is unknown: steps times width for a block, and for a block of blocks."""
 _END = 2**63 - 1
-_AT_ONCE = 256
-_GONE = 1e-60
+_POWERS_AT_ONCE = 256
+_NEGLIGIBLE = 1e-60
 
 Part = tuple[ir.Value, int]
 """A stack [steps, rows, features], and the number of features."""
@@ -37,36 +37,36 @@ Part = tuple[ir.Value, int]
 
 def block_length(steps: int, width: int) -> int:
     """Return a suitable number of steps in a block if each step has ``width`` numbers."""
-    if steps * width <= _DENSE:
+    if steps * width <= _ONE_BLOCK_SIZE:
         return steps
-    return min(steps, max(_LEAST, (_LONG if steps * width >= _MANY else _SHORT) // width))
+    return min(steps, max(_MIN_LENGTH, (_LONG_BLOCK_SIZE if steps * width >= _LONG_FROM else _SHORT_BLOCK_SIZE) // width))
 
 
 @dataclass(frozen=True)
 class Matrices:
     """The constants of a linear system with n states ``s``, m inputs ``x`` and k outputs ``y``.
 
-    The system is ``s' = s @ step + x @ drive + more`` and ``y = s @ seen + x @ through + offset``.
+    The system is ``s' = s @ step + x @ drive + state_bias`` and ``y = s @ readout + x @ feedthrough + output_bias``.
 
     Args:
         step: [n, n].
         drive: [m, n].
-        more: [n].
-        seen: [n, k].
-        through: [m, k].
-        offset: [k].
+        state_bias: [n].
+        readout: [n, k].
+        feedthrough: [m, k].
+        output_bias: [k].
     """
 
     step: np.ndarray
     drive: np.ndarray
-    more: np.ndarray
-    seen: np.ndarray
-    through: np.ndarray
-    offset: np.ndarray
+    state_bias: np.ndarray
+    readout: np.ndarray
+    feedthrough: np.ndarray
+    output_bias: np.ndarray
 
 
 class SystemBlocks:
-    """Writes the nodes of a linear system to ``build``, with constants of ``dtype``.
+    """Emits the nodes of a linear system into ``build``, with constants of ``dtype``.
 
     ``rows``: the number of independent rows in each step; -1 if it is only known at run time.
     """
@@ -77,7 +77,7 @@ class SystemBlocks:
     def outputs(
         self,
         system: Matrices,
-        parts: Sequence[Part],
+        inputs: Sequence[Part],
         initial: ir.Value,
         steps: int | ir.Value,
         widths: Sequence[int],
@@ -87,71 +87,71 @@ class SystemBlocks:
         """Return the outputs of all steps, and the states [1, rows, n] after the last step if ``is_final``.
 
         Args:
-            parts: The inputs of the system for all steps, as pairs (stack, number of features).
+            inputs: The inputs of the system for all steps, as pairs (stack, number of features).
             initial: The states before the first step, [1, rows, n].
             steps: The number of steps, at least 1. If it is an int64 tensor [1], the number of rows must be known.
             widths: The number of features of each output.
             level: The depth of the recursion: 0 for steps, 1 for blocks, and so on.
         """
         build, states = self._build, len(system.step)
-        widest = max(states, *(width for _, width in parts), *widths, 1)
-        length = block_length(steps, widest) if isinstance(steps, int) else max(_LEAST, _LENGTHS[level] // widest)
-        cut, responses = cut_steps(build, steps, length, 3), _Responses(system, length, [width for _, width in parts], widths)
-        blocks = [self._blocks_of(cut.pad(value), width, cut) for value, width in parts]
-        before = initial
+        widest = max(states, *(width for _, width in inputs), *widths, 1)
+        length = block_length(steps, widest) if isinstance(steps, int) else max(_MIN_LENGTH, _LENGTHS[level] // widest)
+        cut, responses = cut_steps(build, steps, length, 3), _Responses(system, length, [width for _, width in inputs], widths)
+        blocks = [self._to_blocks(cut.pad(value), width, cut) for value, width in inputs]
+        states_before = initial
         if cut.blocks != 1:
-            left = self._plus(self._product(concat(build, blocks, 2), responses.left(length)), responses.left_more(length))
-            before = self._before_blocks(left, initial, cut.count(), responses.powers[length], level + 1)
-        read = concat(build, [*blocks, before], 2)
-        final = self._final(read, responses, cut) if is_final else None
+            added = self._add(self._product(concat(build, blocks, 2), responses.added(length)), responses.added_bias(length))
+            states_before = self._before_blocks(added, initial, cut.count(), responses.powers[length], level + 1)
+        block_values = concat(build, [*blocks, states_before], 2)
+        final = self._final(block_values, responses, cut) if is_final else None
         if not widths:
             return [], final
-        produced = self._plus(self._product(read, responses.produced()), responses.made_more())
-        pieces = split(build, produced, 2, [length * width for width in widths], len(widths)) if len(widths) > 1 else (produced,)
-        return [cut.trim(self._joined(piece, width, cut)) for piece, width in zip(pieces, widths, strict=True)], final
+        produced = self._add(self._product(block_values, responses.outputs()), responses.output_bias())
+        outputs = split(build, produced, 2, [length * width for width in widths], len(widths)) if len(widths) > 1 else (produced,)
+        return [cut.trim(self._to_stack(piece, width, cut)) for piece, width in zip(outputs, widths, strict=True)], final
 
-    def _before_blocks(self, left: ir.Value, initial: ir.Value, blocks: int | ir.Value, power: np.ndarray, level: int) -> ir.Value:
+    def _before_blocks(self, added: ir.Value, initial: ir.Value, blocks: int | ir.Value, power: np.ndarray, level: int) -> ir.Value:
         """Return the states before each block, [blocks, rows, n].
 
-        ``left``: what each block adds to the states after it. ``power``: the matrix by which a block multiplies the states.
+        ``added``: what each block adds to the states after it. ``power``: the matrix by which a block multiplies the states.
         """
         build, states = self._build, len(power)
         if isinstance(blocks, int) or level < len(_LENGTHS):
             none = np.zeros((states, states))
             system = Matrices(power, np.eye(states), none[0], np.eye(states), none, none[0])
-            (before,), _ = self.outputs(system, [(left, states)], initial, blocks, [states], False, level)
+            (before,), _ = self.outputs(system, [(added, states)], initial, blocks, [states], False, level)
             return before
         weights = build.const(power.astype(self._dtype))
 
         def step(inside: Builder, state: ir.Value, row: ir.Value) -> ir.Value:
             return inside.op("Add", inside.op("Mul" if states == 1 else "MatMul", state, weights), row)
 
-        return states_before_blocks(build, reshape(build, initial, [self._rows, states]), [left], step)
+        return states_before_blocks(build, reshape(build, initial, [self._rows, states]), [added], step)
 
-    def _final(self, read: ir.Value, responses: "_Responses", cut: BlockCut) -> ir.Value:
+    def _final(self, block_values: ir.Value, responses: "_Responses", cut: BlockCut) -> ir.Value:
         """Return the states [1, rows, n] after the last step, not after the padding of the last block."""
         build = self._build
         if isinstance(cut.missing, int):
-            last = slice_axis(build, read, 0, cut.blocks - 1, cut.blocks) if cut.blocks > 1 else read
+            last = slice_axis(build, block_values, 0, cut.blocks - 1, cut.blocks) if cut.blocks > 1 else block_values
             steps = cut.length - cut.missing
-            return self._plus(self._product(last, responses.left_all(steps)), responses.left_more(steps))
+            return self._add(self._product(last, responses.states(steps)), responses.added_bias(steps))
         counts = range(cut.length, 0, -1)
-        weights, more = (np.stack([part(count) for count in counts]) for part in (responses.left_all, responses.left_more))
-        last = slice_axis(build, read, 0, -1, _END)
-        final = build.op("MatMul", last, build.op("Gather", self._number(weights), cut.missing, axis=0))
-        return build.op("Add", final, build.op("Gather", self._number(more), cut.missing, axis=0)) if more.any() else final
+        weights, bias = (np.stack([part(count) for count in counts]) for part in (responses.states, responses.added_bias))
+        last = slice_axis(build, block_values, 0, -1, _END)
+        final = build.op("MatMul", last, build.op("Gather", self._constant(weights), cut.missing, axis=0))
+        return build.op("Add", final, build.op("Gather", self._constant(bias), cut.missing, axis=0)) if bias.any() else final
 
     def _product(self, value: ir.Value, weights: np.ndarray) -> ir.Value:
-        return self._build.op("MatMul", value, self._number(weights))
+        return self._build.op("MatMul", value, self._constant(weights))
 
-    def _number(self, weights: np.ndarray) -> ir.Value:
+    def _constant(self, weights: np.ndarray) -> ir.Value:
         kept = np.where(np.abs(weights) < np.finfo(self._dtype).tiny, 0, weights)
         return self._build.const(kept.astype(self._dtype))
 
-    def _plus(self, value: ir.Value, numbers: np.ndarray) -> ir.Value:
+    def _add(self, value: ir.Value, numbers: np.ndarray) -> ir.Value:
         return self._build.op("Add", value, self._build.const(numbers.astype(self._dtype))) if numbers.any() else value
 
-    def _blocks_of(self, value: ir.Value, width: int, cut: BlockCut) -> ir.Value:
+    def _to_blocks(self, value: ir.Value, width: int, cut: BlockCut) -> ir.Value:
         """Reshape a stack [steps, rows, width] to [blocks, rows, length * width]."""
         build, blocks, length = self._build, cut.blocks, cut.length
         if self._rows == 1 or length == 1:
@@ -161,7 +161,7 @@ class SystemBlocks:
         turned = transpose(build, reshape(build, value, [blocks, length, self._rows, width]), [0, 2, 1, 3])
         return reshape(build, turned, [blocks, self._rows, length * width])
 
-    def _joined(self, value: ir.Value, width: int, cut: BlockCut) -> ir.Value:
+    def _to_stack(self, value: ir.Value, width: int, cut: BlockCut) -> ir.Value:
         """Reshape a tensor [blocks, rows, length * width] to a stack [blocks * length, rows, width]."""
         build, blocks, length = self._build, cut.blocks, cut.length
         if self._rows != 1 and length > 1:
@@ -176,51 +176,53 @@ class _Responses:
     def __init__(self, system: Matrices, length: int, inputs: Sequence[int], widths: Sequence[int]) -> None:
         self._system, self._length = system, length
         self.powers = _powers(system.step, length + 1)
-        self._inputs, self._outputs = _cuts(inputs), _cuts(widths)
+        self._inputs, self._outputs = _slices_of_widths(inputs), _slices_of_widths(widths)
 
-    def left(self, steps: int) -> np.ndarray:
+    def added(self, steps: int) -> np.ndarray:
         """Return the matrix that maps a block's inputs to what they add to the states after ``steps`` steps."""
-        left = np.zeros((self._length, *self._system.drive.shape))
-        left[:steps] = self._system.drive @ self.powers[:steps][::-1]
-        return np.concatenate([left[:, rows].reshape(-1, left.shape[2]) for rows in self._inputs])
+        added = np.zeros((self._length, *self._system.drive.shape))
+        added[:steps] = self._system.drive @ self.powers[:steps][::-1]
+        return np.concatenate([added[:, rows].reshape(-1, added.shape[2]) for rows in self._inputs])
 
-    def left_all(self, steps: int) -> np.ndarray:
+    def states(self, steps: int) -> np.ndarray:
         """Return the matrix that maps [inputs, states before the block] to the states after ``steps`` steps."""
-        return np.concatenate([self.left(steps), self.powers[steps]])
+        return np.concatenate([self.added(steps), self.powers[steps]])
 
-    def left_more(self, steps: int) -> np.ndarray:
-        """Return what the constant ``more`` of all steps adds to the states after ``steps`` steps."""
-        left: np.ndarray = (self._system.more @ self.powers[:steps]).sum(0)
-        return left
+    def added_bias(self, steps: int) -> np.ndarray:
+        """Return what the constant ``state_bias`` of all steps adds to the states after ``steps`` steps."""
+        added: np.ndarray = (self._system.state_bias @ self.powers[:steps]).sum(0)
+        return added
 
-    def produced(self) -> np.ndarray:
+    def outputs(self) -> np.ndarray:
         """Return the matrix that maps [inputs, states before the block] to the outputs of all steps."""
         system, length = self._system, self._length
-        delayed = np.concatenate([system.through[None], system.drive @ self.powers[: length - 1] @ system.seen])
+        delayed = np.concatenate([system.feedthrough[None], system.drive @ self.powers[: length - 1] @ system.readout])
         lag = np.arange(length)[None, :] - np.arange(length)[:, None]
         toeplitz = np.where((lag >= 0)[:, :, None, None], delayed[np.maximum(lag, 0)], 0).transpose(0, 2, 1, 3)
-        states = (self.powers[:length] @ system.seen).transpose(1, 0, 2)
+        states = (self.powers[:length] @ system.readout).transpose(1, 0, 2)
         columns = list[np.ndarray]()
         for output in self._outputs:
             rows = [toeplitz[:, part][..., output].reshape(-1, length * (output.stop - output.start)) for part in self._inputs]
             columns.append(np.concatenate([*rows, states[..., output].reshape(len(states), -1)]))
         return np.concatenate(columns, axis=1)
 
-    def made_more(self) -> np.ndarray:
-        """Return what the constants ``more`` and ``offset`` add to the outputs of all steps."""
+    def output_bias(self) -> np.ndarray:
+        """Return what ``state_bias`` and ``output_bias`` add to the outputs of all steps."""
         system = self._system
-        added = np.concatenate([np.zeros((1, len(system.more))), np.cumsum(system.more @ self.powers[: self._length - 1], axis=0)])
-        whole = added @ system.seen + system.offset
-        return np.concatenate([whole[:, output].reshape(-1) for output in self._outputs])
+        sums = np.concatenate(
+            [np.zeros((1, len(system.state_bias))), np.cumsum(system.state_bias @ self.powers[: self._length - 1], axis=0)]
+        )
+        bias = sums @ system.readout + system.output_bias
+        return np.concatenate([bias[:, output].reshape(-1) for output in self._outputs])
 
 
-def _cuts(widths: Sequence[int]) -> list[slice]:
+def _slices_of_widths(widths: Sequence[int]) -> list[slice]:
     ends = np.cumsum(widths).tolist()
     return [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
 
 
 def _powers(step: np.ndarray, count: int) -> np.ndarray:
-    """Return the powers 0 to ``count`` - 1 of the matrix ``step``, [count, n, n]. Overflow gives infinity or NaN."""
+    """Return the powers 0 to ``count`` - 1 of the matrix ``step``, [count, n, n]. They may overflow."""
     result = np.empty((count, *step.shape))
     result[0] = np.eye(len(step))
     done = 1
@@ -232,17 +234,17 @@ def _powers(step: np.ndarray, count: int) -> np.ndarray:
     return result
 
 
-def reach(step: np.ndarray, steps: int) -> np.ndarray:
+def sum_of_powers(step: np.ndarray, steps: int) -> np.ndarray:
     """Return the sum of ``abs(step ** i)`` for at least the first ``steps`` powers; infinity on overflow."""
-    first = _powers(step, min(steps, _AT_ONCE))
-    total, many = np.zeros_like(step), np.eye(len(step))
+    first = _powers(step, min(steps, _POWERS_AT_ONCE))
+    total, power = np.zeros_like(step), np.eye(len(step))
     with np.errstate(all="ignore"):
-        leap = first[-1] @ step
-        for _ in range(-(-steps // _AT_ONCE)):
-            total = total + np.abs(many @ first).sum(0)
-            many = many @ leap
+        next_power = first[-1] @ step
+        for _ in range(-(-steps // _POWERS_AT_ONCE)):
+            total = total + np.abs(power @ first).sum(0)
+            power = power @ next_power
             if not np.isfinite(total).all():
                 return np.full_like(step, np.inf)
-            if np.abs(many).max() < _GONE:
+            if np.abs(power).max() < _NEGLIGIBLE:
                 break
     return total

@@ -30,7 +30,7 @@ from rewrites.loops import Loop, LoopView, State, rebuild
 from rewrites.loops.parts import label
 from rewrites.ops.versions import reshape, where
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scan_form.step_counts import run_for
+from rewrites.scan_form.step_counts import set_trip_count
 
 __all__ = ["RULE", "check"]
 
@@ -58,7 +58,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     def edit() -> list[ir.Node]:
         masked = LoopView.of(_masked(loop, ctx), ctx.opset)
-        run_for(masked, ctx.constants.value(np.array(steps, np.int64)), ctx)
+        set_trip_count(masked, ctx.constants.value(np.array(steps, np.int64)), ctx)
         return [masked.node]
 
     return Patch(f"runs all {steps} steps, and keeps its states from the step at which it was to stop", edit)

@@ -83,7 +83,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         mark_unrolled(nodes, loop.node)
         return loops_in(nodes)
 
-    return Patch(f"unrolled the {steps} steps", edit, made=PatchOutcome(unrolled=steps))
+    return Patch(f"unrolled the {steps} steps", edit, outcome=PatchOutcome(unrolled=steps))
 
 
 def _switched_off(loop: Loop, ctx: Context) -> NotApplicable:

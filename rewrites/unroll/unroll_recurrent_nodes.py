@@ -21,7 +21,13 @@ from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array
-from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read, taken_as_0, write_again
+from rewrites.ops.rnn.recurrent_node import (
+    RecurrentNode,
+    defaulted_to_zero,
+    is_recurrent,
+    read,
+    replace_by_copy,
+)
 from rewrites.ops.versions import unsqueeze, where
 from rewrites.recurrent_nodes.absent_nodes import Absent
 from rewrites.recurrent_nodes.expand import expand, in_float32
@@ -40,7 +46,7 @@ def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
     if isinstance(view, NotApplicable):
         return view
     plain = view.dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16) and not view.batch_first
-    unsaid = bool(taken_as_0(view)) or ("clip" in view.node.attributes and view.clip is None)
+    unsaid = bool(defaulted_to_zero(view)) or ("clip" in view.node.attributes and view.clip is None)
     if not plain or unsaid or ctx.opset < since.SCAN:
         return NotApplicable("UNROLL-NODE", f"{absent.why}, and this form of it cannot be unrolled")
     steps = absent.steps
@@ -72,13 +78,13 @@ def _with_plain_lengths(view: RecurrentNode, steps: int, ctx: Context) -> Recurr
     b, inputs = ctx.builder(), list(view.node.inputs)
     if known is not None and (known == steps).all():
         inputs[_LENGTHS] = None
-        return _read(write_again(ctx, b, view.node, inputs, lambda _, value: value))
+        return _read(replace_by_copy(ctx, b, view.node, inputs, lambda _, value: value))
     if known is not None and (known > 0).all():
         return view
     some = unsqueeze(b, b.op("Less", b.const(np.array(0, np.int32)), lengths), [0, 2])
     assert view.dtype is not None
     zero = b.const(np.zeros((), view.dtype.numpy()))
-    return _read(write_again(ctx, b, view.node, inputs, lambda i, value: where(b, some, value, zero) if i else value))
+    return _read(replace_by_copy(ctx, b, view.node, inputs, lambda i, value: where(b, some, value, zero) if i else value))
 
 
 def _read(node: ir.Node) -> RecurrentNode:

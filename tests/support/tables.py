@@ -92,7 +92,7 @@ def _home(rule: Rule[Any]) -> str:
 
 
 def _used(rule: Rule[Any]) -> str:
-    return _USES[rule.use] + (", also where needed" if rule.needed is not None else "")
+    return _USES[rule.use] + (", also where needed" if rule.crash_prone is not None else "")
 
 
 def _first_line(module: str) -> str:

@@ -161,9 +161,9 @@ def _moved(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     if data is None:
         return None
     map_of = movement(node, integers.opset, data.shape, partial(_numbers, integers, node))
-    if map_of is None or map_of.make([np.broadcast_to(False, data.shape)])[0].size > LARGEST:
+    if map_of is None or map_of.apply([np.broadcast_to(False, data.shape)])[0].size > LARGEST:
         return None
-    return data.moved(lambda array: map_of.make([array])[0])
+    return data.moved(lambda array: map_of.apply([array])[0])
 
 
 def _numbers(integers: IntegerDomain, node: ir.Node, index: int) -> np.ndarray | None:

@@ -54,7 +54,7 @@ def known_sizes(output: ScanOutput) -> Sizes | None:
 
     Unknown sizes are None. Return None if there are neither recorded sizes nor a shape.
     """
-    own_sizes, noted = _sizes(output.inner.shape), output.empty
+    own_sizes, noted = _sizes(output.inner.shape), output.empty_sizes
     if own_sizes is None or noted is None or len(own_sizes) != len(noted):
         return noted if own_sizes is None else own_sizes
     return tuple(own if size is None else size for size, own in zip(noted, own_sizes, strict=True))

@@ -14,10 +14,21 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import reads
 from rewrites.graph.values import const_array, rank_of
-from rewrites.loop_form.written_out.packs import Column, Earlier, Keys, Operand, Pack, Packs, Same, grow, operand_of, same_sizes
-from rewrites.loop_form.written_out.rows import Family, WrittenRow, rows_in
+from rewrites.loop_form.written_out.packs import (
+    Column,
+    Keys,
+    Operand,
+    Pack,
+    Packs,
+    PriorStep,
+    SameStep,
+    grow,
+    operand_of,
+    same_sizes,
+)
+from rewrites.loop_form.written_out.rows import RowFamily, WrittenRow, rows_in
 
-__all__ = ["LEAST_STEPS", "Chain", "chains_in", "may_be_written_out", "without_rank"]
+__all__ = ["LEAST_STEPS", "Chain", "chains_in", "may_have_unrolled_steps", "tensors_without_rank"]
 
 LEAST_STEPS = 4
 _FORTH, _BACK, _BOTH = (False,), (True,), (False, True)
@@ -31,13 +42,13 @@ The step that runs first may differ from the others. The step that runs last may
 class Chain:
     """The unrolled steps of a loop.
 
-    ``steps``: their number. ``packs``: the packs with their operands, in the order in which one step runs them. ``falling``: True
-    if the last of the written steps runs first.
+    ``steps``: their number. ``packs``: the packs with their operands, in the order in which one step runs them. ``backwards``: True
+    if the step that is written last runs first.
     """
 
     steps: int
     packs: Sequence[tuple[Pack, Sequence[Operand]]]
-    falling: bool
+    backwards: bool
 
     @property
     def where(self) -> str:
@@ -50,13 +61,13 @@ class Chain:
         """Return all nodes of all steps."""
         return [node for pack, _ in self.packs for node in pack.nodes]
 
-    def last(self, column: Column) -> ir.Value:
+    def last_value(self, column: Column) -> ir.Value:
         """Return the value of ``column`` in the step that runs last."""
-        return column.values[0 if self.falling else -1]
+        return column.values[0 if self.backwards else -1]
 
     def has_states(self) -> bool:
         """Return True if a step reads a value of the previous step."""
-        return any(isinstance(operand, Earlier) for _, operands in self.packs for operand in operands)
+        return any(isinstance(operand, PriorStep) for _, operands in self.packs for operand in operands)
 
 
 def chains_in(graph: ir.Graph, opset: int) -> Iterator[Chain]:
@@ -66,7 +77,7 @@ def chains_in(graph: ir.Graph, opset: int) -> Iterator[Chain]:
     """
     order = {node: position for position, node in enumerate(graph)}
     rows = rows_in(graph, opset)
-    families: dict[Family, dict[int, list[ir.Value]]] = {}
+    families: dict[RowFamily, dict[int, list[ir.Value]]] = {}
     for value, row in rows.items():
         if value.uses():
             families.setdefault(row.family, {}).setdefault(row.index, []).append(value)
@@ -75,8 +86,8 @@ def chains_in(graph: ir.Graph, opset: int) -> Iterator[Chain]:
         for run in _runs(sorted(by_index)):
             values = [by_index[index] for index in run]
             best: Chain | None = None
-            for part, ways in ((values, _BOTH), (values[1:], _FORTH), (values[:-1], _BACK)):
-                chain = _chain(part, ways, rows, order, keys)
+            for part, directions in ((values, _BOTH), (values[1:], _FORTH), (values[:-1], _BACK)):
+                chain = _find_chain(part, directions, rows, order, keys)
                 best = chain if best is None or (chain is not None and chain.has_states()) else best
                 if best is not None and best.has_states():
                     break
@@ -93,117 +104,122 @@ def _runs(indices: Sequence[int]) -> Iterator[Sequence[int]]:
             start = end
 
 
-def _chain(
+def _find_chain(
     values: Sequence[Sequence[ir.Value]],
-    ways: Sequence[bool],
+    directions: Sequence[bool],
     rows: Mapping[ir.Value, WrittenRow],
     order: Mapping[ir.Node, int],
     keys: Keys,
 ) -> Chain | None:
+    """Return a chain that starts from ``values``, the rows of each step, and runs in one of ``directions``."""
     if len(values) < LEAST_STEPS:
         return None
     seeds = [Column(column, None, rows[column[0]]) for column in zip(*values, strict=False)]
-    found = grow(seeds, rows, order, keys)
-    read = _readable(found, rows, order)
-    for falling in ways:
-        packs = _one_way(read, falling)
-        if packs is not None and not _is_around(packs, order):
-            return Chain(len(values), [(pack, read[pack]) for pack in packs], falling)
+    candidates = grow(seeds, rows, order, keys)
+    readable = _readable_packs(candidates, rows, order)
+    for falling in directions:
+        packs = _packs_in_direction(readable, falling)
+        if packs is not None and not _has_path_outside(packs, order):
+            return Chain(len(values), [(pack, readable[pack]) for pack in packs], falling)
     return None
 
 
-def _readable(found: Packs, rows: Mapping[ir.Value, WrittenRow], order: Mapping[ir.Node, int]) -> dict[Pack, list[Operand]]:
+def _readable_packs(
+    candidates: Packs, rows: Mapping[ir.Value, WrittenRow], order: Mapping[ir.Node, int]
+) -> dict[Pack, list[Operand]]:
     """Map packs to their operands, in the order in which one step runs the packs.
 
     Leave out a pack if a loop cannot read one of its operands, if its results have different or unknown sizes, if an initial value
     differs in type or shape from later values, or if the pack depends on a pack that is left out.
     """
-    packs = sorted(found.packs, key=lambda pack: order[pack.nodes[0]])
-    read: dict[Pack, list[Operand]] = {}
+    packs = sorted(candidates.packs, key=lambda pack: order[pack.nodes[0]])
+    readable: dict[Pack, list[Operand]] = {}
     for pack in packs:
-        operands = [operand_of(values, found, rows) for values in pack.operands()]
+        operands = [operand_of(values, candidates, rows) for values in pack.operands()]
         known = [operand for operand in operands if operand is not None]
-        if len(known) == len(operands) and all(same_sizes(column.values) for column in pack.results) and _fits(known):
-            read[pack] = known
+        if len(known) == len(operands) and all(same_sizes(column.values) for column in pack.results) and _initial_values_fit(known):
+            readable[pack] = known
     while True:
-        lost = [pack for pack, operands in read.items() if any(_is_lost(operand, read) for operand in operands)]
-        if not lost:
-            return read
-        for pack in lost:
-            del read[pack]
+        removed = [pack for pack, operands in readable.items() if any(_needs_other_pack(operand, readable) for operand in operands)]
+        if not removed:
+            return readable
+        for pack in removed:
+            del readable[pack]
 
 
-def _fits(operands: Iterable[Operand]) -> bool:
+def _initial_values_fit(operands: Iterable[Operand]) -> bool:
     """Return True if the initial value of each state has the type and shape of its later values."""
-    return all(same_sizes([operand.initial, operand.column.values[0]]) for operand in operands if isinstance(operand, Earlier))
+    return all(same_sizes([operand.initial, operand.column.values[0]]) for operand in operands if isinstance(operand, PriorStep))
 
 
-def _is_lost(operand: Operand, read: Collection[Pack]) -> bool:
-    pack = operand.column.pack if isinstance(operand, Same | Earlier) else None
-    return pack is not None and pack not in read
+def _needs_other_pack(operand: Operand, packs: Collection[Pack]) -> bool:
+    """Return True if ``operand`` is computed by a pack that is not in ``packs``."""
+    pack = operand.column.pack if isinstance(operand, SameStep | PriorStep) else None
+    return pack is not None and pack not in packs
 
 
-def _one_way(read: Mapping[Pack, Sequence[Operand]], falling: bool) -> list[Pack] | None:
+def _packs_in_direction(readable: Mapping[Pack, Sequence[Operand]], backwards: bool) -> list[Pack] | None:
     """Return the packs of the recurrences that run in one direction, and all packs related to them.
 
-    ``falling``: True if the recurrences run from the last written step to the first. Related are the packs on which a recurrence
-    depends, the packs that depend on a recurrence, and all packs that these need. If no pack reads a value of the previous step,
-    return all packs. If packs read such values but there is no recurrence in this direction, return None.
+    ``backwards``: True if the recurrences run from the step that is written last to the first. Related are the packs on which a
+    recurrence depends, the packs that depend on a recurrence, and all packs that these need. If no pack reads a value of the
+    previous step, return all packs. If packs read such values but there is no recurrence in this direction, return None.
     """
     kept: dict[Pack, Sequence[Operand]] = {}
-    for pack, operands in read.items():
-        wrong = any(isinstance(operand, Earlier) and operand.falling != falling for operand in operands)
-        if not wrong and all(other in kept or other is pack for other in _needs(operands, Same)):
+    for pack, operands in readable.items():
+        has_other_direction = any(isinstance(operand, PriorStep) and operand.backwards != backwards for operand in operands)
+        if not has_other_direction and all(other in kept or other is pack for other in _needed_packs(operands, SameStep)):
             kept[pack] = operands
-    while lost := [pack for pack, operands in kept.items() if any(_is_lost(operand, kept) for operand in operands)]:
-        for pack in lost:
+    while removed := [pack for pack, operands in kept.items() if any(_needs_other_pack(operand, kept) for operand in operands)]:
+        for pack in removed:
             del kept[pack]
-    forth = {pack: set(_needs(operands, Same, Earlier)) for pack, operands in kept.items()}
-    recurrent = {pack for pack, operands in kept.items() if pack in _reached(_needs(operands, Earlier), forth)}
+    needed_of = {pack: set(_needed_packs(operands, SameStep, PriorStep)) for pack, operands in kept.items()}
+    recurrent = {pack for pack, operands in kept.items() if pack in _reachable(_needed_packs(operands, PriorStep), needed_of)}
     if not recurrent:
-        has_states = any(isinstance(operand, Earlier) for operands in read.values() for operand in operands)
-        return None if falling or not kept or has_states else list(kept)
-    back: dict[Pack, set[Pack]] = {pack: set() for pack in kept}
-    for pack, needed in forth.items():
+        has_states = any(isinstance(operand, PriorStep) for operands in readable.values() for operand in operands)
+        return None if backwards or not kept or has_states else list(kept)
+    users_of: dict[Pack, set[Pack]] = {pack: set() for pack in kept}
+    for pack, needed in needed_of.items():
         for other in needed:
-            back[other].add(pack)
-    wanted = _reached(recurrent, forth) | _reached(recurrent, back)
-    wanted = _reached(wanted, forth)
-    return [pack for pack in read if pack in wanted]
+            users_of[other].add(pack)
+    related = _reachable(recurrent, needed_of) | _reachable(recurrent, users_of)
+    related = _reachable(related, needed_of)
+    return [pack for pack in readable if pack in related]
 
 
-def _needs(operands: Iterable[Operand], *kinds: type[Same | Earlier]) -> list[Pack]:
+def _needed_packs(operands: Iterable[Operand], *kinds: type[SameStep | PriorStep]) -> list[Pack]:
     """Return the packs that compute ``operands``. Skip operands whose class is not in ``kinds``."""
-    columns = [operand.column for operand in operands if isinstance(operand, kinds) and isinstance(operand, Same | Earlier)]
+    columns = [operand.column for operand in operands if isinstance(operand, kinds) and isinstance(operand, SameStep | PriorStep)]
     return [column.pack for column in columns if column.pack is not None]
 
 
-def _reached(start: Collection[Pack], edges: Mapping[Pack, Iterable[Pack]]) -> set[Pack]:
-    reached, waiting = set(start), list(start)
-    while waiting:
-        for other in edges[waiting.pop()]:
-            if other not in reached:
-                reached.add(other)
-                waiting.append(other)
+def _reachable(start: Collection[Pack], edges: Mapping[Pack, Iterable[Pack]]) -> set[Pack]:
+    """Return the packs that ``edges`` reach from ``start``, including ``start``."""
+    reached, pending = set(start), list(start)
+    while pending:
+        for neighbour in edges[pending.pop()]:
+            if neighbour not in reached:
+                reached.add(neighbour)
+                pending.append(neighbour)
     return reached
 
 
-def _is_around(packs: Iterable[Pack], order: Mapping[ir.Node, int]) -> bool:
+def _has_path_outside(packs: Iterable[Pack], order: Mapping[ir.Node, int]) -> bool:
     """Return True if a node outside ``packs`` depends on a pack, and a pack depends on this node."""
-    inside = {node for pack in packs for node in pack.nodes}
-    first, last = min(order[node] for node in inside), max(order[node] for node in inside)
-    results = {value for node in inside for value in node.outputs}
-    beyond = set[ir.Value]()
+    nodes = {node for pack in packs for node in pack.nodes}
+    first, last = min(order[node] for node in nodes), max(order[node] for node in nodes)
+    results = {value for node in nodes for value in node.outputs}
+    values_between = set[ir.Value]()
     for node in list(order)[first : last + 1]:
-        if node in inside:
-            if any(value in beyond for value in node.inputs):
+        if node in nodes:
+            if any(value in values_between for value in node.inputs):
                 return True
-        elif any(value in results or value in beyond for value in reads(node)):
-            beyond.update(node.outputs)
+        elif any(value in results or value in values_between for value in reads(node)):
+            values_between.update(node.outputs)
     return False
 
 
-def may_be_written_out(model: ir.Model) -> bool:
+def may_have_unrolled_steps(model: ir.Model) -> bool:
     """Return True if the main graph reads at least four rows of a tensor at constant indices.
 
     Shapes need not be inferred yet.
@@ -226,9 +242,9 @@ def _row_counts(graph: ir.Graph) -> Counter[ir.Value]:
     return counts
 
 
-def without_rank(graph: ir.Graph) -> list[tuple[ir.Value, int]]:
+def tensors_without_rank(graph: ir.Graph) -> list[tuple[ir.Value, int]]:
     """Return the tensors of unknown rank from which at least four rows are read at constant indices.
 
-    Return each as a pair with the number of these rows.
+    Each is paired with the number of these rows.
     """
     return [(value, count) for value, count in _row_counts(graph).items() if count >= LEAST_STEPS and rank_of(value) is None]

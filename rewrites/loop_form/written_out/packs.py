@@ -19,7 +19,7 @@ from rewrites.graph.values import const_array, shape_dims
 from rewrites.graph.walk import node_graphs
 from rewrites.loop_form.written_out.rows import Rows, WrittenRow, rows_of
 
-__all__ = ["Column", "Earlier", "Operand", "Pack", "Packs", "Same", "Shared", "StepConstants", "grow", "operand_of", "same_sizes"]
+__all__ = ["Column", "Constants", "Operand", "Pack", "Packs", "PriorStep", "SameStep", "Shared", "grow", "operand_of", "same_sizes"]
 
 _CONSTANT_BYTES = 1 << 20
 
@@ -32,7 +32,7 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class StepConstants:
+class Constants:
     """An operand that is a different constant in each step: ``values``, one per step."""
 
     values: tuple[ir.Value, ...]
@@ -40,30 +40,30 @@ class StepConstants:
 
 @dataclass(eq=False)
 class Column:
-    """One value per step: results of ``pack`` or, if ``pack`` is None, rows of a tensor from ``first`` on."""
+    """One value per step: results of ``pack`` or, if it is None, rows of a tensor from ``first_row`` on."""
 
     values: tuple[ir.Value, ...]
     pack: "Pack | None" = None
-    first: WrittenRow | None = None
+    first_row: WrittenRow | None = None
 
 
 @dataclass(frozen=True)
-class Same:
+class SameStep:
     """An operand that is the value of ``column`` in the same step."""
 
     column: Column
 
 
 @dataclass(frozen=True)
-class Earlier:
+class PriorStep:
     """An operand that is the value of ``column`` in the previous step, or ``initial`` in the first step."""
 
     column: Column
     initial: ir.Value
-    falling: bool
+    backwards: bool
 
 
-Operand = Shared | Rows | StepConstants | Same | Earlier
+Operand = Shared | Rows | Constants | SameStep | PriorStep
 
 
 @dataclass(eq=False)
@@ -80,15 +80,15 @@ class Pack:
 
 @dataclass
 class Packs:
-    """The packs of ``steps`` steps. Maps nodes to packs (``member``), and values to columns and steps."""
+    """The packs of ``steps`` steps. ``pack_of``: a node's pack. ``positions``: a value's column and step."""
 
     steps: int
     packs: list[Pack] = field(default_factory=list)
-    member: dict[ir.Node, Pack] = field(default_factory=dict)
+    pack_of: dict[ir.Node, Pack] = field(default_factory=dict)
     positions: dict[ir.Value, tuple[Column, int]] = field(default_factory=dict)
 
     def add_column(self, column: Column) -> None:
-        """Record the positions of the values of ``column``. A value that is in another column keeps its position."""
+        """Record ``column`` and the step of each of its values, unless a value is already in another column."""
         for step, value in enumerate(column.values):
             self.positions.setdefault(value, (column, step))
 
@@ -98,25 +98,25 @@ class Packs:
         pack.results = [Column(values, pack) for values in zip(*(node.outputs for node in nodes), strict=True)]
         for column in pack.results:
             self.add_column(column)
-        self.member.update(dict.fromkeys(nodes, pack))
+        self.pack_of.update(dict.fromkeys(nodes, pack))
         self.packs.append(pack)
         return pack
 
 
 class Keys:
-    """Computes keys of nodes. Nodes with equal keys can form a pack. A node with the key None cannot."""
+    """Computes keys of nodes. Nodes with equal keys can form a pack, unless the key is None."""
 
     def __init__(self, order: Mapping[ir.Node, int]) -> None:
         self._known: dict[ir.Node, Hashable] = {}
         self._order = order
 
-    def of(self, node: ir.Node) -> Hashable:
+    def key_of(self, node: ir.Node) -> Hashable:
         """Return the key of ``node``, or None."""
         if node not in self._known:
-            self._known[node] = self._key(node)
+            self._known[node] = self._compute_key(node)
         return self._known[node]
 
-    def _key(self, node: ir.Node) -> Hashable:
+    def _compute_key(self, node: ir.Node) -> Hashable:
         if node not in self._order or node_graphs(node) or not is_deterministic(node):
             return None
         attributes = frozenset((name, attribute_key(attribute)) for name, attribute in node.attributes.items())
@@ -125,20 +125,20 @@ class Keys:
 
 
 def grow(seeds: Sequence[Column], rows: Mapping[ir.Value, WrittenRow], order: Mapping[ir.Node, int], keys: "Keys") -> Packs:
-    """Return the packs that the search reaches from ``seeds``. ``order``: the position of each node."""
+    """Return the packs that the search reaches from the columns ``seeds``. ``order``: positions of nodes."""
     packs = Packs(len(seeds[0].values))
-    waiting = deque(seeds)
+    columns = deque(seeds)
     for column in seeds:
         packs.add_column(column)
-    behind = deque[tuple[ir.Value | None, ...]]()
-    while waiting or behind:
-        if waiting:
-            new = _users(waiting.popleft(), packs, order, keys)
+    operands = deque[tuple[ir.Value | None, ...]]()
+    while columns or operands:
+        if columns:
+            new = _users(columns.popleft(), packs, order, keys)
         else:
-            new = _producers(behind.popleft(), packs, rows, keys)
+            new = _producers(operands.popleft(), packs, rows, keys)
         for pack in new:
-            waiting.extend(pack.results)
-            behind.extend(pack.operands())
+            columns.extend(pack.results)
+            operands.extend(pack.operands())
     return packs
 
 
@@ -147,43 +147,43 @@ def _users(column: Column, packs: Packs, order: Mapping[ir.Node, int], keys: Key
     by_key = dict[Hashable, dict[int, list[ir.Node]]]()
     for step, value in enumerate(column.values):
         for node, index in value.uses():
-            key = keys.of(node)
-            if key is not None and node not in packs.member:
+            key = keys.key_of(node)
+            if key is not None and node not in packs.pack_of:
                 by_key.setdefault((key, index), {}).setdefault(step, []).append(node)
     new = []
     for users in by_key.values():
-        for nodes in _one_of_each(users, packs.steps, order):
-            if len(set(nodes)) == len(nodes) and not any(node in packs.member for node in nodes):
+        for nodes in _match_users(users, packs.steps, order):
+            if len(set(nodes)) == len(nodes) and not any(node in packs.pack_of for node in nodes):
                 new.append(packs.add(nodes))
     return new
 
 
-def _one_of_each(users: Mapping[int, list[ir.Node]], steps: int, order: Mapping[ir.Node, int]) -> Sequence[tuple[ir.Node, ...]]:
-    """Match the users of different steps: by order, or by equal weights if no loop could read the weights."""
-    rows = _side_by_side(users, steps, order)
-    if rows and all(map(_has_weights_of_a_loop, rows)):
+def _match_users(users: Mapping[int, list[ir.Node]], steps: int, order: Mapping[ir.Node, int]) -> Sequence[tuple[ir.Node, ...]]:
+    """Return users that can form packs, matched by order or, if a loop could not read them, by weights."""
+    rows = _match_by_order(users, steps, order)
+    if rows and all(map(_has_loop_weights, rows)):
         return rows
     by_weights = dict[Hashable, dict[int, list[ir.Node]]]()
-    for step, of_step in users.items():
-        for node in of_step:
+    for step, nodes_of_step in users.items():
+        for node in nodes_of_step:
             by_weights.setdefault(_weights(node), {}).setdefault(step, []).append(node)
-    return [nodes for part in by_weights.values() for nodes in _side_by_side(part, steps, order)]
+    return [nodes for same_weights in by_weights.values() for nodes in _match_by_order(same_weights, steps, order)]
 
 
-def _side_by_side(users: Mapping[int, list[ir.Node]], steps: int, order: Mapping[ir.Node, int]) -> Sequence[tuple[ir.Node, ...]]:
+def _match_by_order(users: Mapping[int, list[ir.Node]], steps: int, order: Mapping[ir.Node, int]) -> Sequence[tuple[ir.Node, ...]]:
     if len(users) < steps or len(set(map(len, users.values()))) > 1:
         return []
     return list(zip(*(sorted(users[step], key=order.__getitem__) for step in range(steps)), strict=True))
 
 
-def _has_weights_of_a_loop(nodes: tuple[ir.Node, ...]) -> bool:
-    """Return True if every input has one weight for all steps, one per step, or only one, at an end step."""
+def _has_loop_weights(nodes: tuple[ir.Node, ...]) -> bool:
+    """Return True if each input's weight is equal or different in all steps, or present in one end step."""
     for values in zip(*map(_weights, nodes), strict=True):
         different = set(values)
-        begins = different - {None} <= {values[0]} and values.count(values[0]) == 1
-        ends = different - {None} <= {values[-1]} and values.count(values[-1]) == 1
-        own = None not in different and len(different) == len(values)
-        if len(different) > 1 and not (begins or ends or own):
+        only_first = different - {None} <= {values[0]} and values.count(values[0]) == 1
+        only_last = different - {None} <= {values[-1]} and values.count(values[-1]) == 1
+        all_different = None not in different and len(different) == len(values)
+        if len(different) > 1 and not (only_first or only_last or all_different):
             return False
     return True
 
@@ -198,12 +198,12 @@ def _producers(values: tuple[ir.Value | None, ...], packs: Packs, rows: Mapping[
     if len(present) < len(values) or rows_of(present, rows) is not None:
         return []
     nodes = [node for value in present if value not in packs.positions and (node := value.producer()) is not None]
-    if len(set(nodes)) < len(values) or any(node in packs.member for node in nodes):
+    if len(set(nodes)) < len(values) or any(node in packs.pack_of for node in nodes):
         return []
-    first = keys.of(nodes[0])
-    alike = first is not None and all(keys.of(node) == first for node in nodes[1:])
+    first = keys.key_of(nodes[0])
+    have_equal_keys = first is not None and all(keys.key_of(node) == first for node in nodes[1:])
     outputs = {list(node.outputs).index(value) for node, value in zip(nodes, present, strict=True)}
-    return [packs.add(tuple(nodes))] if alike and len(outputs) == 1 else []
+    return [packs.add(tuple(nodes))] if have_equal_keys and len(outputs) == 1 else []
 
 
 def operand_of(values: Sequence[ir.Value | None], packs: Packs, rows: Mapping[ir.Value, WrittenRow]) -> Operand | None:
@@ -214,31 +214,31 @@ def operand_of(values: Sequence[ir.Value | None], packs: Packs, rows: Mapping[ir
     if len(present) < len(values):
         return None
     if len(set(present)) == 1:
-        return Shared(present[0]) if _is_outside(present[0], packs) else None
-    return _of_steps(present, packs) or rows_of(present, rows) or _of_constants(present)
+        return Shared(present[0]) if _is_from_outside(present[0], packs) else None
+    return _step_operand(present, packs) or rows_of(present, rows) or _constant_operand(present)
 
 
-def _is_outside(value: ir.Value, packs: Packs) -> bool:
+def _is_from_outside(value: ir.Value, packs: Packs) -> bool:
     return value not in packs.positions or packs.positions[value][0].pack is None
 
 
-def _of_steps(values: Sequence[ir.Value], packs: Packs) -> Operand | None:
+def _step_operand(values: Sequence[ir.Value], packs: Packs) -> Operand | None:
     for column in {packs.positions[value][0] for value in values[:2] if value in packs.positions}:
         if tuple(values) == column.values and column.pack is not None:
-            return Same(column)
-        if tuple(values[1:]) == column.values[:-1] and _is_outside(values[0], packs):
-            return Earlier(column, values[0], falling=False)
-        if tuple(values[:-1]) == column.values[1:] and _is_outside(values[-1], packs):
-            return Earlier(column, values[-1], falling=True)
+            return SameStep(column)
+        if tuple(values[1:]) == column.values[:-1] and _is_from_outside(values[0], packs):
+            return PriorStep(column, values[0], backwards=False)
+        if tuple(values[:-1]) == column.values[1:] and _is_from_outside(values[-1], packs):
+            return PriorStep(column, values[-1], backwards=True)
     return None
 
 
-def _of_constants(values: Sequence[ir.Value]) -> Shared | StepConstants | None:
+def _constant_operand(values: Sequence[ir.Value]) -> Shared | Constants | None:
     arrays = [const_array(value, limit=_CONSTANT_BYTES) for value in values]
     known = [array for array in arrays if array is not None]
     if len(known) < len(values) or len({(array.dtype, array.shape) for array in known}) > 1 or known[0].dtype.kind not in "biuf":
         return None
-    return Shared(values[0]) if len({array.tobytes() for array in known}) == 1 else StepConstants(tuple(values))
+    return Shared(values[0]) if len({array.tobytes() for array in known}) == 1 else Constants(tuple(values))
 
 
 def same_sizes(values: Sequence[ir.Value]) -> bool:

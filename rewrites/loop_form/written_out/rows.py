@@ -16,11 +16,11 @@ from rewrites.graph.values import const_array, dim_of, rank_of
 from rewrites.ops.versions import slice_range, slice_spec, split_spec
 from rewrites.ops.versions.attributes import Dynamic, axes_of, axis_of
 
-__all__ = ["Family", "Rows", "WrittenRow", "rows_in", "rows_of"]
+__all__ = ["RowFamily", "Rows", "WrittenRow", "rows_in", "rows_of"]
 
 
 @dataclass(frozen=True)
-class Family:
+class RowFamily:
     """All rows of ``source`` along ``axis``.
 
     ``width``: the size of ``axis`` in one row; None if the rows lack this axis.
@@ -33,18 +33,18 @@ class Family:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows ``first``, ``first + 1``, ... of a family, or ``first``, ``first - 1``, ... if ``falling``."""
+    """Consecutive rows of ``family``, from row ``first`` on; towards row 0 if ``backwards``."""
 
-    family: Family
+    family: RowFamily
     first: int
-    falling: bool
+    backwards: bool
 
 
 @dataclass(frozen=True)
 class WrittenRow:
     """Row ``index`` of a family."""
 
-    family: Family
+    family: RowFamily
     index: int
 
 
@@ -63,24 +63,28 @@ def rows_in(nodes: Iterable[ir.Node], opset: int) -> dict[ir.Value, WrittenRow]:
 def rows_of(values: Sequence[ir.Value], rows: Mapping[ir.Value, WrittenRow]) -> Rows | None:
     """Return ``values`` as Rows if they are consecutive rows of one tensor, forwards or backwards.
 
-    Otherwise, return None. ``rows``: maps each value that is a row of a tensor to this row.
+    Otherwise, return None. ``rows``: the known rows of tensors.
     """
     known = [row for row in map(rows.get, values) if row is not None]
     if len(known) < len(values) or len({row.family for row in known}) > 1:
         return None
-    if (known[0].family.width or 0) > 1 and not _can_be_parted(known[0].family.source):
+    if (known[0].family.width or 0) > 1 and not _can_be_split(known[0].family.source):
         return None
     ways = {after.index - before.index for before, after in pairwise(known)}
     return Rows(known[0].family, known[0].index, ways == {-1}) if ways in ({1}, {-1}) else None
 
 
-def _can_be_parted(source: ir.Value) -> bool:
-    """Return True if a Reshape can split an axis of ``source``, because at most one size is unknown and none is 0."""
+def _can_be_split(source: ir.Value) -> bool:
+    """Return True if a Reshape can split an axis of ``source``.
+
+    At most one size may be unknown, and no size may be 0.
+    """
     dims = [] if source.shape is None else list(source.shape.dims)
     return sum(not isinstance(dim, int) for dim in dims) <= 1 and 0 not in dims
 
 
-def _gathered(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, WrittenRow]:
+def _gather_rows(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, WrittenRow]:
+    """Map the result of the Gather ``node`` to the row of ``source`` that it reads, if it reads one row."""
     indices, axis = const_array(node.inputs[1]), axis_of(node, 0, rank)
     if indices is None or indices.size != 1 or indices.ndim > 1:
         return {}
@@ -88,21 +92,22 @@ def _gathered(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir
     if index < 0 if not isinstance(length, int) else not -length <= index < length:
         return {}
     number = index % length if isinstance(length, int) else index
-    return {node.outputs[0]: WrittenRow(Family(source, axis, 1 if indices.ndim else None), number)}
+    return {node.outputs[0]: WrittenRow(RowFamily(source, axis, 1 if indices.ndim else None), number)}
 
 
-def _sliced(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, WrittenRow]:
+def _slice_rows(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, WrittenRow]:
+    """Map the result of the Slice ``node`` to the row of ``source`` that it reads, if it reads one row."""
     spec = slice_spec(node, opset, rank)
     if isinstance(spec, Dynamic) or len(spec.axes) != 1 or spec.steps[0] != 1:
         return {}
     (axis,), (start,), (end,) = spec.axes, spec.starts, spec.ends
     length = dim_of(source, axis)
     if not isinstance(length, int) and start >= 0 and end == start + 1 and _is_squeezed(node.outputs[0], axis, rank, opset):
-        return {node.outputs[0]: WrittenRow(Family(source, axis, 1), start)}
+        return {node.outputs[0]: WrittenRow(RowFamily(source, axis, 1), start)}
     read = slice_range(start, end, 1, length) if isinstance(length, int) else range(0)
     if not read or read[0] % len(read):
         return {}
-    return {node.outputs[0]: WrittenRow(Family(source, axis, len(read)), read[0] // len(read))}
+    return {node.outputs[0]: WrittenRow(RowFamily(source, axis, len(read)), read[0] // len(read))}
 
 
 def _is_squeezed(row: ir.Value, axis: int, rank: int, opset: int) -> bool:
@@ -116,14 +121,15 @@ def _is_squeezed(row: ir.Value, axis: int, rank: int, opset: int) -> bool:
     return True
 
 
-def _split(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, WrittenRow]:
+def _split_rows(node: ir.Node, source: ir.Value, rank: int, opset: int) -> dict[ir.Value, WrittenRow]:
+    """Map the results of the Split ``node`` to rows of ``source``, if all have the same size."""
     spec = split_spec(node, opset, rank)
     length = dim_of(source, spec.axis)
     sizes = spec.sizes_of(length) if isinstance(length, int) else None
     if sizes is None or len(set(sizes)) > 1 or len(sizes) != len(node.outputs) or not sizes[0]:
         return {}
-    family = Family(source, spec.axis, sizes[0])
+    family = RowFamily(source, spec.axis, sizes[0])
     return {value: WrittenRow(family, index) for index, value in enumerate(node.outputs)}
 
 
-_READERS = {"Gather": _gathered, "Slice": _sliced, "Split": _split}
+_READERS = {"Gather": _gather_rows, "Slice": _slice_rows, "Split": _split_rows}

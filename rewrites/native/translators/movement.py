@@ -43,9 +43,9 @@ def _moving(call: TranslatorCall) -> Sequence[View]:
     found = movement(call.node, call.opset, [_free(call.body, size) if cuts else size for size in x.shape], known)
     if found is None:
         raise call.refuse("NATIVE-FORM", "its sizes or positions are known only at run time")
-    made = _made(call, x, found.make)
+    made = _made(call, x, found.apply)
     if call.node.op_type in ("Reshape", "Expand") and not all(isinstance(view, View) for view in made):
-        made = _made(call, call.body.copied(x), found.make)
+        made = _made(call, call.body.copied(x), found.apply)
     return [view if isinstance(view, View) else _collected(call, x, view) for view in made]
 
 

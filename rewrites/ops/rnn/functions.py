@@ -11,7 +11,7 @@ Works around ORT-RECURRENT-DEFAULTS.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["DEFAULTS", "PARAMETERS", "Function", "compact", "functions_of", "spelling_of"]
+__all__ = ["DEFAULTS", "PARAMETERS", "Function", "compact_parameters", "functions_with_parameters", "spelling_of"]
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,20 @@ def spelling_of(name: str) -> str | None:
     return next((known for known in PARAMETERS if known.lower() == name.lower()), None)
 
 
-def functions_of(names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]) -> list[Function]:
-    """Return the activations ``names``. Take their parameters from the lists ``alphas`` and ``betas``."""
+def functions_with_parameters(names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]) -> list[Function]:
+    """Return the activations ``names`` with parameters from the compact lists ``alphas`` and ``betas``."""
     alpha, beta = iter(alphas), iter(betas)
-    return [Function(name, _next(alpha, PARAMETERS[name][0]), _next(beta, PARAMETERS[name][1])) for name in names]
+    return [
+        Function(name, _next_parameter(alpha, PARAMETERS[name][0]), _next_parameter(beta, PARAMETERS[name][1])) for name in names
+    ]
 
 
-def compact(functions: Sequence[Function]) -> tuple[list[float], list[float]]:
+def compact_parameters(functions: Sequence[Function]) -> tuple[list[float], list[float]]:
     """Return the compact lists ``activation_alpha`` and ``activation_beta`` for ``functions``."""
     alphas = [function.alpha for function in functions if PARAMETERS[function.name][0] is not None]
     return alphas, [function.beta for function in functions if PARAMETERS[function.name][1] is not None]
 
 
-def _next(numbers: Iterator[float], default: float | None) -> float:
+def _next_parameter(numbers: Iterator[float], default: float | None) -> float:
+    """Return the next of ``numbers``, or ``default`` at their end; 0 if there is no such parameter."""
     return 0.0 if default is None else next(numbers, default)

@@ -18,9 +18,9 @@ from rewrites.graph.context import Context
 from rewrites.graph.marks import carry
 from rewrites.graph.replace import remove_nodes, take_over
 from rewrites.graph.values import dim_of
-from rewrites.ops.rnn.functions import DEFAULTS, PARAMETERS, Function, functions_of, spelling_of
+from rewrites.ops.rnn.functions import DEFAULTS, PARAMETERS, Function, functions_with_parameters, spelling_of
 
-__all__ = ["GATES", "LISTS", "RecurrentNode", "is_recurrent", "put_in_place", "read", "taken_as_0", "write_again"]
+__all__ = ["GATES", "LISTS", "RecurrentNode", "defaulted_to_zero", "is_recurrent", "read", "replace_by_copy", "replace_by_nodes"]
 
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -35,6 +35,7 @@ class RecurrentNode:
     Args:
         kind: The operator: "RNN", "GRU" or "LSTM".
         reverse: For each direction, True if it runs backwards.
+        hidden: The hidden size.
         functions: For each direction, its activations.
         clip: The bound on the arguments of activations, or None.
         batch_first: True if ``layout`` is 1.
@@ -53,7 +54,7 @@ class RecurrentNode:
 
     def input(self, name: str) -> ir.Value | None:
         """Return the input that the specification calls ``name``, or None if it is absent."""
-        return _input(self.node, name)
+        return _input_named(self.node, name)
 
     @property
     def x(self) -> ir.Value:
@@ -98,20 +99,20 @@ def read(node: ir.Node) -> RecurrentNode | NotApplicable:
 
 def _read(node: ir.Node) -> RecurrentNode | NotApplicable:
     kind, attributes = node.op_type, node.attributes
-    referring = next((name for name, attribute in attributes.items() if attribute.is_ref()), None)
-    if referring is not None:
-        return NotApplicable("RNN-ATTRIBUTE", f"its attribute '{referring}' refers to an attribute of the function around it")
+    reference = next((name for name, attribute in attributes.items() if attribute.is_ref()), None)
+    if reference is not None:
+        return NotApplicable("RNN-ATTRIBUTE", f"its attribute '{reference}' refers to an attribute of the function around it")
     if len(node.inputs) < 3 or any(value is None for value in node.inputs[:3]):
         return NotApplicable("RNN-INPUT", "X, W or R is missing")
-    said = attributes.get_string("direction", "forward") or ""
-    if said not in _REVERSE:
-        return NotApplicable("RNN-ATTRIBUTE", f"direction is '{said}', but must be forward, reverse or bidirectional")
+    direction = attributes.get_string("direction", "forward") or ""
+    if direction not in _REVERSE:
+        return NotApplicable("RNN-ATTRIBUTE", f"direction is '{direction}', but must be forward, reverse or bidirectional")
     layout = attributes.get_int("layout", 0)
     if layout not in (0, 1):
         return NotApplicable("RNN-ATTRIBUTE", f"layout is {layout}, but must be 0 or 1")
     clip = attributes.get_float("clip", 0.0) or 0.0
-    reverse = _REVERSE[said]
-    functions = _functions(node, len(reverse))
+    reverse = _REVERSE[direction]
+    functions = _read_functions(node, len(reverse))
     if isinstance(functions, NotApplicable):
         return functions
     hidden = _hidden_size(node)
@@ -129,16 +130,17 @@ def _read(node: ir.Node) -> RecurrentNode | NotApplicable:
         layout == 1,
         bool(attributes.get_int("input_forget", 0)),
         bool(attributes.get_int("linear_before_reset", 0)),
-        _dtype(node),
+        _element_type(node),
     )
 
 
-def _input(node: ir.Node, name: str) -> ir.Value | None:
+def _input_named(node: ir.Node, name: str) -> ir.Value | None:
     index = _INPUTS.index(name)
     return node.inputs[index] if index < len(node.inputs) else None
 
 
-def _functions(node: ir.Node, directions: int) -> tuple[tuple[Function, ...], ...] | NotApplicable:
+def _read_functions(node: ir.Node, directions: int) -> tuple[tuple[Function, ...], ...] | NotApplicable:
+    """Return the activations of each direction, or a reason if they are invalid."""
     default = DEFAULTS[node.op_type]
     count = len(default)
     names = list(node.attributes.get_strings("activations", ()) or default * directions)
@@ -152,11 +154,12 @@ def _functions(node: ir.Node, directions: int) -> tuple[tuple[Function, ...], ..
         detail = f"{len(names)} activations are named, but {count * directions} are needed"
         return NotApplicable("RNN-ACTIVATION", detail)
     lists = (list(node.attributes.get_floats(f"activation_{which}", ())) for which in ("alpha", "beta"))
-    functions = functions_of([name for name in spelt if name is not None], *lists)
+    functions = functions_with_parameters([name for name in spelt if name is not None], *lists)
     return tuple(tuple(functions[i : i + count]) for i in range(0, len(functions), count))
 
 
 def _hidden_size(node: ir.Node) -> int | None:
+    """Return the attribute ``hidden_size`` or, if it is absent, a size that the inputs or outputs imply."""
     declared = node.attributes.get_int("hidden_size", None)
     if declared:
         return declared
@@ -164,7 +167,7 @@ def _hidden_size(node: ir.Node) -> int | None:
     candidates = [("R", 2, 1), ("R", 1, gates), ("W", 1, gates), ("B", 1, 2 * gates), ("P", 1, 3)]
     candidates += [("initial_h", 2, 1), ("initial_c", 2, 1)]
     for name, axis, factor in candidates:
-        value = _input(node, name)
+        value = _input_named(node, name)
         dim = None if value is None else dim_of(value, axis)
         if isinstance(dim, int):
             return dim // factor
@@ -172,8 +175,9 @@ def _hidden_size(node: ir.Node) -> int | None:
     return next((dim for dim in dims if isinstance(dim, int)), None)
 
 
-def _dtype(node: ir.Node) -> ir.DataType | None:
-    values = [_input(node, name) for name in _INPUTS if name != "sequence_lens"]
+def _element_type(node: ir.Node) -> ir.DataType | None:
+    """Return the element type of the inputs and outputs, or None if unknown."""
+    values = [_input_named(node, name) for name in _INPUTS if name != "sequence_lens"]
     return next((value.dtype for value in [*values, *node.outputs] if value is not None and value.dtype is not None), None)
 
 
@@ -183,58 +187,58 @@ LISTS = ("activation_alpha", "activation_beta")
 _TAKEN_AS_0 = frozenset({"Affine", "ScaledTanh", "ThresholdedRelu"})
 
 
-def taken_as_0(view: RecurrentNode) -> list[str]:
+def defaulted_to_zero(view: RecurrentNode) -> list[str]:
     """Return the names of the activations whose omitted parameters onnxruntime takes as 0.
 
-    The specification asks for their defaults instead. A name occurs once for each omitted parameter.
+    The specification asks for the activation's default instead. A name occurs once for each omitted parameter.
     """
-    functions = [function for each in view.functions for function in each]
-    short: list[str] = []
+    functions = [function for activations in view.functions for function in activations]
+    zero_defaults: list[str] = []
     for which, name in enumerate(LISTS):
-        takers = [function.name for function in functions if PARAMETERS[function.name][which] is not None]
+        with_parameter = [function.name for function in functions if PARAMETERS[function.name][which] is not None]
         parameters = view.node.attributes.get_floats(name, ())
-        short += [taker for taker in takers[len(parameters) :] if taker in _TAKEN_AS_0]
-    return short
+        zero_defaults += [activation for activation in with_parameter[len(parameters) :] if activation in _TAKEN_AS_0]
+    return zero_defaults
 
 
-def write_again(
+def replace_by_copy(
     ctx: Context,
     b: Builder,
     node: ir.Node,
     inputs: Sequence[ir.Value | None],
-    result: Callable[[int, ir.Value], ir.Value],
-    **changed: Any,
+    replacement: Callable[[int, ir.Value], ir.Value],
+    **attributes: Any,
 ) -> ir.Node:
     """Replace ``node`` by a new node of the same operator, and return the new node.
 
     Args:
         inputs: The inputs of the new node.
-        result: A function called with the index of an output and with this output of the new node. It returns the value that
-            replaces the old output. It is not called for absent outputs.
-        changed: The attributes that differ from those of ``node``. None removes an attribute.
+        replacement: Called with the index of an output and with this output of the new node. Returns the value that replaces the
+            old output. It is not called for absent outputs.
+        attributes: The attributes that differ from those of ``node``. None removes an attribute.
     """
-    outputs = b.like(node, inputs, **changed)
+    outputs = b.like(node, inputs, **attributes)
     new = outputs[0].producer()
     assert new is not None
     results: list[ir.Value | None] = []
     for i, (old, value) in enumerate(zip(node.outputs, outputs, strict=True)):
-        results.append(result(i, value) if old.name else None)
+        results.append(replacement(i, value) if old.name else None)
         if not old.name:
             value.name = ""
     new.doc_string = node.doc_string
     new.metadata_props.update(node.metadata_props)
     carry(node, new)
     name = node.name
-    put_in_place(ctx, b, node, results)
+    replace_by_nodes(ctx, b, node, results)
     new.name = name
     return new
 
 
-def put_in_place(ctx: Context, b: Builder, node: ir.Node, results: Sequence[ir.Value | None]) -> None:
+def replace_by_nodes(ctx: Context, b: Builder, node: ir.Node, results: Sequence[ir.Value | None]) -> None:
     """Replace ``node`` by the nodes of the builder ``b``.
 
-    ``results``: for each output of ``node``, the value that replaces the output and gets its name. None for an output that
-    needs no replacement.
+    ``results``: for each output of ``node``, the value that replaces the output and gets its name. None for an output that needs no
+    replacement.
     """
     b.insert_before(node)
     for old, value in zip(node.outputs, results, strict=False):

@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Dynamic(enum.Enum):
-    """The type of ``DYNAMIC``."""
+    """The type of ``DYNAMIC``, which marks an operand that is only known at run time."""
 
     DYNAMIC = "dynamic"
 
@@ -41,7 +41,7 @@ _REDUCE_INPUT_SINCE = 18
 def axes_are_input(op_type: str, opset: int) -> bool:
     """Return True if ``op_type`` (Squeeze, Unsqueeze or Reduce*) has its axes as an input in ``opset``.
 
-    They are then its second input. Otherwise they are an attribute.
+    This is the second input. In other opsets, the axes are an attribute.
     """
     return opset >= _INPUT_SINCE.get(op_type, _REDUCE_INPUT_SINCE)
 
@@ -55,7 +55,7 @@ def axes_of(node: ir.Node, opset: int, rank: int | None) -> tuple[int, ...] | Dy
     * for a reduction with ``noop_with_empty_axes``: ``()``
     * for any other reduction: all axes, or None if ``rank`` is unknown
     """
-    axes = ints_operand(node, 1) if axes_are_input(node.op_type, opset) else _attribute(node)
+    axes = ints_operand(node, 1) if axes_are_input(node.op_type, opset) else _axes_attribute(node)
     if isinstance(axes, Dynamic):
         return axes
     if not axes and node.op_type.startswith("Reduce"):
@@ -104,7 +104,7 @@ def keepdims(node: ir.Node) -> bool:
     return bool(node.attributes.get_int("keepdims", 1))
 
 
-def _attribute(node: ir.Node) -> tuple[int, ...] | None:
+def _axes_attribute(node: ir.Node) -> tuple[int, ...] | None:
     axes = node.attributes.get_ints("axes")
     return None if axes is None else tuple(axes)
 
@@ -124,7 +124,7 @@ def clip_bounds(node: ir.Node, opset: int) -> tuple[Bound, Bound]:
 def dropout_is_identity(node: ir.Node, opset: int) -> bool:
     """Return True if a Dropout is known to return its input.
 
-    This is the case before opset 12, and if ``training_mode`` is absent or false.
+    Before opset 12, it always does. From opset 12 on, it does if ``training_mode`` is absent or false.
     """
     if opset < 12 or len(node.inputs) < 3 or node.inputs[2] is None:
         return True

@@ -22,12 +22,12 @@ __all__ = [
     "move_first_axis",
     "reduce",
     "reshape",
+    "reversed_if",
     "shape_of",
     "slice_axis",
     "split",
     "squeeze",
     "transpose",
-    "turned",
     "unsqueeze",
     "where",
 ]
@@ -63,15 +63,15 @@ def slice_axis(b: Builder, x: ir.Value, axis: int, start: int, end: int, step: i
             raise ValueError(f"Slice has no steps in opset {b.opset}")
         return b.op("Slice", x, axes=[axis], starts=[start], ends=[end])
     steps = None if step == 1 else b.const([step])
-    return b.op("Slice", x, b.const([start]), _end(b, x, axis, end, step), b.const([axis]), steps)
+    return b.op("Slice", x, b.const([start]), _slice_end(b, x, axis, end, step), b.const([axis]), steps)
 
 
-def turned(b: Builder, rows: ir.Value, is_backwards: bool) -> ir.Value:
-    """Return ``rows``. If ``is_backwards``, reverse them along axis 0."""
+def reversed_if(b: Builder, rows: ir.Value, is_backwards: bool) -> ir.Value:
+    """Return ``rows``, reversed along axis 0 if ``is_backwards``."""
     return slice_axis(b, rows, 0, -1, -_END, -1) if is_backwards else rows
 
 
-def _end(b: Builder, x: ir.Value, axis: int, end: int, step: int) -> ir.Value:
+def _slice_end(b: Builder, x: ir.Value, axis: int, end: int, step: int) -> ir.Value:
     """Return ``end`` as the operand of a Slice.
 
     In opset 10, compute it at run time if the size of the axis is unknown. If it were constant, shape inference would keep the name
@@ -84,7 +84,7 @@ def _end(b: Builder, x: ir.Value, axis: int, end: int, step: int) -> ir.Value:
 
 
 def split(b: Builder, x: ir.Value, axis: int, sizes: Sequence[int] | None, outputs: int) -> tuple[ir.Value, ...]:
-    """Split ``x`` along ``axis`` into ``outputs`` parts of ``sizes``, or of equal size if that is None."""
+    """Split ``x`` along ``axis`` into ``outputs`` parts of ``sizes``; None means equal sizes."""
     if b.opset >= 18:
         operands = [x] if sizes is None else [x, b.const(list(sizes))]
         return b.ops("Split", operands, outputs, axis=axis, num_outputs=outputs if sizes is None else None)
@@ -137,6 +137,7 @@ def shape_of(b: Builder, x: ir.Value, axis: int) -> ir.Value:
 
 
 def _with_axes(b: Builder, op_type: str, x: ir.Value, axes: Sequence[int], keepdims: int | None = None) -> ir.Value:
+    """Emit an operator whose axes are an attribute or an input, depending on the opset."""
     if axes_are_input(op_type, b.opset):
         return b.op(op_type, x, b.const(list(axes)), keepdims=keepdims)
     return b.op(op_type, x, axes=list(axes), keepdims=keepdims)

@@ -47,7 +47,7 @@ class SplitSpec:
 def slice_spec(node: ir.Node, opset: int, rank: int | None = None) -> SliceSpec | Dynamic:
     """Read a Slice; return DYNAMIC if an operand is not constant."""
     if opset < 10:
-        operands = [_ints(node, name) for name in ("starts", "ends", "axes", "steps")]
+        operands = [_ints_attribute(node, name) for name in ("starts", "ends", "axes", "steps")]
     else:
         operands = [ints_operand(node, index) for index in range(1, 5)]
     known = [None if isinstance(item, Dynamic) else item for item in operands]
@@ -74,7 +74,7 @@ def slice_range(start: int, end: int, step: int, length: int) -> range:
 
 def split_spec(node: ir.Node, opset: int, rank: int | None = None) -> SplitSpec:
     """Read a Split. ``axis`` is non-negative if ``rank`` is known."""
-    sizes = _ints(node, "split") if opset < 13 else ints_operand(node, 1)
+    sizes = _ints_attribute(node, "split") if opset < 13 else ints_operand(node, 1)
     return SplitSpec(axis_of(node, 0, rank), sizes, len(node.outputs))
 
 
@@ -92,6 +92,6 @@ def zero_copies_size(node: ir.Node) -> bool:
     return node.attributes.get_int("allowzero", 0) == 0
 
 
-def _ints(node: ir.Node, name: str) -> tuple[int, ...] | Dynamic | None:
+def _ints_attribute(node: ir.Node, name: str) -> tuple[int, ...] | Dynamic | None:
     ints = node.attributes.get_ints(name)
     return None if ints is None else tuple(ints)

@@ -18,10 +18,10 @@ from rewrites.graph.values import static_dims
 from rewrites.graph.walk import all_nodes
 from rewrites.ops.versions.emit import squeeze
 
-__all__ = ["drop_absent_at_the_end", "make_range_inputs_scalars", "spell_out_onesided"]
+__all__ = ["make_range_inputs_scalars", "remove_trailing_absent_inputs", "set_onesided"]
 
 
-def spell_out_onesided(graph: ir.Graph) -> None:
+def set_onesided(graph: ir.Graph) -> None:
     """Set ``onesided`` of every STFT of ``graph`` and its nested graphs.
 
     Call this before shapes are inferred.
@@ -31,10 +31,10 @@ def spell_out_onesided(graph: ir.Graph) -> None:
             node.attributes["onesided"] = ir.AttrInt64("onesided", 1)
 
 
-def drop_absent_at_the_end(graph: ir.Graph, opset: int) -> None:
-    """Remove the absent inputs at the end of nodes of ``graph`` and its nested graphs.
+def remove_trailing_absent_inputs(graph: ir.Graph, opset: int) -> None:
+    """Remove absent inputs at the end of nodes of ``graph`` and its nested graphs.
 
-    They are only removed if the operator allows fewer inputs.
+    They stay if the operator does not allow fewer inputs.
     """
     for node in all_nodes(graph):
         if node.inputs and node.inputs[-1] is None and node.domain in ("", "ai.onnx"):
@@ -46,11 +46,12 @@ def drop_absent_at_the_end(graph: ir.Graph, opset: int) -> None:
 
 @functools.cache
 def _fewest_inputs(op_type: str, opset: int) -> int | None:
+    """Return the smallest number of inputs that the operator allows; None for an unknown operator."""
     return int(onnx.defs.get_schema(op_type, opset, "").min_input) if onnx.defs.has(op_type, opset, "") else None
 
 
 def make_range_inputs_scalars(graph: ir.Graph, builder: Callable[[], Builder]) -> None:
-    """Squeeze inputs of Range nodes that are vectors of one element, because they must be scalars.
+    """Squeeze the inputs of Range nodes that are vectors of one element, because Range needs scalars.
 
     ``builder``: returns a new, empty Builder.
     """

@@ -31,7 +31,7 @@ import onnx_ir as ir
 
 from rewrites.graph.branches import write_if
 from rewrites.graph.builder import Builder
-from rewrites.ops.rnn.functions import compact
+from rewrites.ops.rnn.functions import compact_parameters
 from rewrites.ops.versions import concat, count_up, reshape, shape_of, slice_axis, squeeze, unsqueeze, where
 from rewrites.recurrences.cells.cell import Cell
 from rewrites.recurrences.cells.features import Dims
@@ -192,7 +192,7 @@ def _write_rows(
     operands += [unsqueeze(b, state, [0]) for state in initial]
     if cell.peepholes is not None:
         operands.append(weights("peepholes"))
-    alphas, betas = compact(cell.functions)
+    alphas, betas = compact_parameters(cell.functions)
     sequence, *states = b.ops(
         cell.op_type,
         operands,

@@ -64,7 +64,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         answer = _fused(loop, match, ctx)
         is_a = match.cell.describe(True in directions, match.mask is not None)
         if isinstance(answer, Patch):
-            return replace(answer, made=replace(answer.made, is_a=is_a))
+            return replace(answer, outcome=replace(answer.outcome, is_a=is_a))
         reason = replace(answer, is_a=is_a)
     return reason or _why_no_cell(loop, ctx.opset)
 
@@ -107,7 +107,7 @@ def _fused(loop: ScanView, match: CellMatch, ctx: Context) -> Patch | NotApplica
     rows = "" if mask is None else ", over the steps that each row runs"
     where = ", which runs on onnxruntime's CPU as the loop would" if falls_back else ""
     what = f"replaced the recurrence by a native {cell.op_type} of {cell.size} units{rows}{where}"
-    return Patch(what, edit, made=PatchOutcome(native=cell.op_type, on_cpu=falls_back))
+    return Patch(what, edit, outcome=PatchOutcome(native=cell.op_type, on_cpu=falls_back))
 
 
 def _why_no_cell(loop: ScanView, opset: int) -> NotApplicable:

@@ -21,7 +21,7 @@ from rewrites.graph.values import const_array, rank_of, static_dims, through_ide
 from rewrites.loops import ScanView, State
 from rewrites.ops.versions import unsqueeze
 from rewrites.recurrences.results import StateUse
-from rewrites.scans.associative_scan import Ends
+from rewrites.scans.associative_scan import StackEnds
 
 __all__ = ["Accumulation", "accumulations", "aligned", "expanded", "is_filled", "neutral", "put_states", "rows_of", "shaped"]
 
@@ -211,12 +211,12 @@ def put_states(stacks: Stacks, use: StateUse, rows: ir.Value, states: ir.Value, 
         states: The states after each step.
         first: The initial state with a steps axis of size 1, if such a value exists.
     """
-    initial, ends = use.state.initial, Ends(stacks.build, stacks.backwards)
+    initial, ends = use.state.initial, StackEnds(stacks.build, stacks.backwards)
     states = shaped(states, rows, initial)
     if use.after:
         stacks.place(use.nexts[0], states)
     if use.before:
-        before = ends.led(first or unsqueeze(stacks.build, initial, [0]), ends.but_last(states))
+        before = ends.with_first(first or unsqueeze(stacks.build, initial, [0]), ends.without_last(states))
         stacks.place(use.state.inner, shaped(before, rows, initial))
     return ends.last(states) if use.final else None
 

@@ -41,7 +41,7 @@ from rewrites.recurrences.fallback import all_of
 from rewrites.recurrences.linear.decay_reader import gives_states_alone
 from rewrites.recurrences.results import bind_state, put_stacks
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scans.associative_scan import Ends
+from rewrites.scans.associative_scan import StackEnds
 
 __all__ = ["RULE", "check"]
 
@@ -107,7 +107,7 @@ class _LogSums:
 
     def __init__(self, stacks: Stacks, log_sum: LogSum, *, has_steps: bool) -> None:
         b, initial, self._log_sum = stacks.build, log_sum.state.initial, log_sum
-        self._ends, self._rows, self._backwards = Ends(b, stacks.backwards), _rows(stacks, log_sum), stacks.backwards
+        self._ends, self._rows, self._backwards = StackEnds(b, stacks.backwards), _rows(stacks, log_sum), stacks.backwards
         array = const_array(initial)
         is_nothing = array is not None and bool((array == -np.inf).all())
         self._first: ir.Value | None = None

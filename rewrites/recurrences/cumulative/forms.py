@@ -37,7 +37,7 @@ from rewrites.ops.versions import reduce, squeeze, unsqueeze, where
 from rewrites.recurrences.cumulative.accumulation import Accumulation, aligned, expanded, neutral, put_states, rows_of
 from rewrites.recurrences.cumulative.prefix_sums import place_flags, place_means, place_sums, starts_neutral
 from rewrites.recurrences.results import StateUse
-from rewrites.scans.associative_scan import AssociativeScan, Ends
+from rewrites.scans.associative_scan import AssociativeScan, StackEnds
 
 __all__ = ["PrefixForm", "form_of"]
 
@@ -97,7 +97,7 @@ def _place_extremes(stacks: Stacks, extreme: Accumulation, use: StateUse) -> ir.
     rows, operator = rows_of(stacks, extreme), _operator(extreme, b)
     if extreme.is_choice and initial.dtype is not None and initial.dtype.is_floating_point():
         rows = b.op("Where", b.op("Equal", rows, rows), rows, b.const(neutral(extreme)))
-    scan = AssociativeScan(Ends(b, stacks.backwards), initial, operator)
+    scan = AssociativeScan(StackEnds(b, stacks.backwards), initial, operator)
     if not use.before and not use.after:
         return operator(initial, _total(scan, rows, steps, extreme))
     first = unsqueeze(b, initial, [0])
@@ -138,7 +138,7 @@ def _total(scan: AssociativeScan, rows: ir.Value, steps: int | str | None, extre
 
 
 def _place_latches(stacks: Stacks, latch: Accumulation, use: StateUse) -> ir.Value | None:
-    b, initial, ends = stacks.build, latch.state.initial, Ends(stacks.build, stacks.backwards)
+    b, initial, ends = stacks.build, latch.state.initial, StackEnds(stacks.build, stacks.backwards)
     steps, rank = stacks.loop.steps, latch.rank
     assert latch.mask is not None
     assert isinstance(steps, int)
@@ -157,7 +157,7 @@ def _place_latches(stacks: Stacks, latch: Accumulation, use: StateUse) -> ir.Val
     last = scan.prefixes(positions, steps, None)
     if ends.backwards:
         last = b.op("Sub", b.const(np.array(steps, np.int32)), last)
-    values = ends.led(unsqueeze(b, initial, [0]), rows)
+    values = ends.with_first(unsqueeze(b, initial, [0]), rows)
     return put_states(stacks, use, rows, b.op("Gather" if is_one else "GatherElements", values, last, axis=0))
 
 

@@ -32,7 +32,7 @@ from rewrites.recurrences.constants import NUMPY
 from rewrites.recurrences.cumulative.accumulation import Accumulation, is_filled, put_states, rows_of, shaped
 from rewrites.recurrences.cumulative.averages import Average
 from rewrites.recurrences.results import StateUse
-from rewrites.scans.associative_scan import Ends
+from rewrites.scans.associative_scan import StackEnds
 
 __all__ = ["place_flags", "place_means", "place_sums", "starts_neutral"]
 
@@ -52,7 +52,7 @@ def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value |
 
     Return the sum or product of all steps if it is read, else None.
     """
-    b, initial, ends = stacks.build, total.state.initial, Ends(stacks.build, stacks.backwards)
+    b, initial, ends = stacks.build, total.state.initial, StackEnds(stacks.build, stacks.backwards)
     counted = _counted(stacks, total)
     if counted is not None:
         if use.before:
@@ -75,11 +75,11 @@ def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value |
     if has_first:
         assert isinstance(steps, int)
         return put_states(stacks, use, rows, _run(stacks, _combined_with_initial(stacks, rows, total, steps), total))
-    whole = _run(stacks, ends.led(unsqueeze(b, initial, [0]), rows), total)
+    whole = _run(stacks, ends.with_first(unsqueeze(b, initial, [0]), rows), total)
     if use.before:
-        stacks.place(total.state.inner, shaped(ends.but_last(whole), rows, initial))
+        stacks.place(total.state.inner, shaped(ends.without_last(whole), rows, initial))
     if use.after:
-        stacks.place(use.nexts[0], shaped(ends.but_first(whole), rows, initial))
+        stacks.place(use.nexts[0], shaped(ends.without_first(whole), rows, initial))
     return ends.last(whole) if use.final else None
 
 
@@ -133,20 +133,20 @@ def place_means(stacks: Stacks, mean: Average, use: StateUse) -> ir.Value | NotA
 
     Return the mean of all steps if it is read, else None. If the means cannot be computed, return the reason.
     """
-    initial, ends, after = mean.state.initial, Ends(stacks.build, stacks.backwards), use.nexts[0]
+    initial, ends, after = mean.state.initial, StackEnds(stacks.build, stacks.backwards), use.nexts[0]
     rows = rows_of(stacks, mean)
     stacks.place(mean.state.inner, shaped(_means_before(stacks, rows, mean), rows, initial))
     reason = stacks.add_all(nodes_behind(stacks.body, [after], [*stacks.known, *stacks.sources()]))
     if reason is not None:
         return reason
     if use.before:  # stack the results of the loop's own nodes, because sums treat infinite means differently
-        known = ends.led(unsqueeze(stacks.build, initial, [0]), ends.but_last(stacks.full(after)))
+        known = ends.with_first(unsqueeze(stacks.build, initial, [0]), ends.without_last(stacks.full(after)))
         stacks.place(mean.state.inner, shaped(known, rows, initial))
     return ends.last(stacks.full(after)) if use.final else None
 
 
 def _means_before(stacks: Stacks, rows: ir.Value, mean: Average) -> ir.Value:
-    b, initial, ends = stacks.build, mean.state.initial, Ends(stacks.build, stacks.backwards)
+    b, initial, ends = stacks.build, mean.state.initial, StackEnds(stacks.build, stacks.backwards)
     divisor, first = _divisor(stacks, mean), b.const(np.array(0, np.int64))
     shares = rows if divisor is None else b.op("Div", rows, divisor)
     factors, reverse = _factors(stacks, mean, divisor), 1 if stacks.backwards else None
@@ -156,8 +156,8 @@ def _means_before(stacks: Stacks, rows: ir.Value, mean: Average) -> ir.Value:
     share = b.op("Mul", unsqueeze(b, initial, [0]), _number(b, mean.weight, mean))
     if divisor is not None:
         share = b.op("Div", share, divisor)  # an infinite initial mean of weight 0 becomes NaN, as in the loop
-    means = b.op("Mul", b.op("CumSum", ends.led(share, ends.but_last(shares)), first, reverse=reverse), factors)
-    return means if mean.weight else ends.led(unsqueeze(b, initial, [0]), ends.but_first(means))
+    means = b.op("Mul", b.op("CumSum", ends.with_first(share, ends.without_last(shares)), first, reverse=reverse), factors)
+    return means if mean.weight else ends.with_first(unsqueeze(b, initial, [0]), ends.without_first(means))
 
 
 def _divisor(stacks: Stacks, mean: Average) -> ir.Value | None:
@@ -202,7 +202,7 @@ def place_flags(stacks: Stacks, flag: Accumulation, use: StateUse) -> ir.Value |
 
     Put the flags that other nodes read into ``stacks``. Return the flag after the last step if it is read, else None.
     """
-    b, initial, ends = stacks.build, flag.state.initial, Ends(stacks.build, stacks.backwards)
+    b, initial, ends = stacks.build, flag.state.initial, StackEnds(stacks.build, stacks.backwards)
     rows = rows_of(stacks, flag)
     is_all, reverse = flag.op_type == "And", 1 if stacks.backwards else None
     counted = b.op("Cast", b.op("Not", rows) if is_all else rows, to=int(ir.DataType.INT32))

@@ -41,7 +41,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.dims import same
 from rewrites.graph.values import const_array, static_dims
 from rewrites.loops import Loop, ScanView
-from rewrites.ops.versions import concat, reshape, split, turned
+from rewrites.ops.versions import concat, reshape, reversed_if, split
 from rewrites.recurrences.closed_form import ClosedForm, Form, least_steps, over_budget, plain_scan, slower_than_loop, steps_unknown
 from rewrites.recurrences.fallback import all_finite_and_bounded
 from rewrites.recurrences.linear.system import System
@@ -49,8 +49,8 @@ from rewrites.recurrences.linear.system_reader import SystemReader
 from rewrites.recurrences.linear.zeros import gives_negative_zeros
 from rewrites.recurrences.results import put_stacks
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scans.blocks import with_axes_of
-from rewrites.scans.linear_system import SystemBlocks, block_length, reach
+from rewrites.scans.blocks import reshape_with_axes_of
+from rewrites.scans.linear_system import SystemBlocks, block_length, sum_of_powers
 
 __all__ = ["RULE", "check"]
 
@@ -140,7 +140,7 @@ def _step_bytes(system: System, sizes: StepSizes) -> int:
 def _too_slow(loop: ScanView, system: System, sizes: StepSizes, steps: int) -> NotApplicable | None:
     step, costs = _step_bytes(system, sizes), sizes.options.costs
     rows = sizes.elements(system.states[0].inner) if system.is_elementwise else 1
-    (inputs, outputs), states = system.matrices.through.shape, len(system.matrices.step)
+    (inputs, outputs), states = system.matrices.feedthrough.shape, len(system.matrices.step)
     length = block_length(steps, max(states, inputs, outputs))
     products = steps * rows * ((length * inputs + states) * outputs + inputs * states) * 2 * costs.product
     moved = steps * step * costs.near_byte * (6 if rows == 1 else 12)
@@ -157,8 +157,8 @@ def _largest(system: System, steps: int, dtype: np.dtype) -> float | None:
 
     Return None if values grow too much.
     """
-    total = reach(system.matrices.step, steps)
-    states = (np.abs(system.matrices.drive).sum(0) + np.abs(system.matrices.more) + 1) @ total
+    total = sum_of_powers(system.matrices.step, steps)
+    states = (np.abs(system.matrices.drive).sum(0) + np.abs(system.matrices.state_bias) + 1) @ total
     count = len(system.matrices.step)
     with np.errstate(all="ignore"):
         gain = max(states.max(), (states @ np.abs(system.largest[:count]) + np.abs(system.largest[count:]).sum(0)).max(initial=0))
@@ -187,7 +187,7 @@ def _filtered(system: System, reader: SystemReader, stacks: Stacks, inside: Buil
     inputs = [stacks.full(value) for value in system.inputs]
     initial = [state.initial for state in system.states if const_array(state.initial) is None]
     condition = all_finite_and_bounded(stacks.build, [*inputs, *initial], largest, dtype, no_negative_zeros=is_clean)
-    rows = [turned(inside, value, stacks.backwards) for value in inputs]
+    rows = [reversed_if(inside, value, stacks.backwards) for value in inputs]
     return dict(_results(system, rows, inside, steps if isinstance(steps, int) else stacks.steps)), condition
 
 
@@ -211,9 +211,11 @@ def _results(
         last = split(build, final, 2, sizes, len(states)) if len(states) > 1 else (final,)
         for value, state in zip(last, states, strict=True):
             if state in system.kept and state.final is not None:
-                yield state.final, with_axes_of(build, value, [], state.initial, static_dims(state.inner))
+                yield state.final, reshape_with_axes_of(build, value, [], state.initial, static_dims(state.inner))
     for output, stack in zip(system.outputs, stacks, strict=True):
-        new = turned(build, with_axes_of(build, stack, [count], states[0].initial, static_dims(output.inner)), output.reverse)
+        new = reversed_if(
+            build, reshape_with_axes_of(build, stack, [count], states[0].initial, static_dims(output.inner)), output.reverse
+        )
         if output.outer is not None:
             yield output.outer, new
 

@@ -40,14 +40,14 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import rank_of, static_dims, through_identity
 from rewrites.loops import Loop, ScanView, State
-from rewrites.ops.versions import reshape, turned
+from rewrites.ops.versions import reshape, reversed_if
 from rewrites.recurrences.closed_form import ClosedForm, Form, least_steps, over_budget, passes_ns, plain_scan, slower_than_loop
 from rewrites.recurrences.fallback import all_finite_and_bounded, all_of
 from rewrites.recurrences.linear.decay_reader import DecayReader, Drive, NotLinear, Path, read_states
 from rewrites.recurrences.linear.step_rows import decays_of, stack_of
 from rewrites.recurrences.results import bind_state
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scans.blocks import with_axes_of
+from rewrites.scans.blocks import reshape_with_axes_of
 from rewrites.scans.decay import ANY_STEPS, Radices, choose_radices, decayed_states
 
 __all__ = ["RULE", "check"]
@@ -145,7 +145,9 @@ def _in_blocks(gated: list[_GatedState], radices: Radices, stacks: Stacks, insid
         states = _states(state, decays, drives, radices, stacks)
         flags.append(_equals_loop(build, each, decays, states, ctx))
         lead = [loop.steps if isinstance(loop.steps, int) else -1]
-        results |= bind_state(inside, loop, state, with_axes_of(inside, states, lead, state.initial, static_dims(state.inner)))
+        results |= bind_state(
+            inside, loop, state, reshape_with_axes_of(inside, states, lead, state.initial, static_dims(state.inner))
+        )
     return results, all_of(build, flags)
 
 
@@ -154,7 +156,7 @@ def _states(state: State, decays: ir.Value, drives: ir.Value, radices: Radices, 
     build, steps = stacks.build, stacks.loop.steps
     if static_dims(decays) is None or static_dims(decays) != static_dims(drives):
         decays = build.op("Expand", decays, build.op("Shape", drives))
-    ordered = [turned(build, value, stacks.backwards) for value in (decays, drives)]
+    ordered = [reversed_if(build, value, stacks.backwards) for value in (decays, drives)]
     sizes = [steps, -1] if isinstance(steps, int) else [-1, math.prod(static_dims(state.inner) or ())]
     decays, drives = (reshape(build, value, sizes) for value in ordered)
     initial = reshape(build, state.initial, [1, -1] if isinstance(steps, int) else sizes)

@@ -37,7 +37,7 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import rank_of
 from rewrites.loops import Loop, ScanView, State
-from rewrites.ops.versions import turned
+from rewrites.ops.versions import reversed_if
 from rewrites.recurrences.closed_form import ClosedForm, Form, over_budget, passes_ns, plain_scan, slower_than_loop
 from rewrites.recurrences.constants import NUMPY
 from rewrites.recurrences.linear.decay_reader import DecayReader, Drive, Linear, NotLinear, read_states
@@ -135,7 +135,7 @@ def _without_loop(states: list[_DecayingState], stacks: Stacks, _: Builder, ctx:
         drives = stack_of(each.drive, each.state, stacks, sizes)
         if isinstance(drives, NotApplicable):
             return drives
-        rows = DecayBlocks(build, each.state, each.decay).states(turned(build, drives, stacks.backwards), levels.steps, steps)
+        rows = DecayBlocks(build, each.state, each.decay).states(reversed_if(build, drives, stacks.backwards), levels.steps, steps)
         results |= bind_state(build, loop, each.state, rows, first=levels.rows - steps)
     return results, None
 

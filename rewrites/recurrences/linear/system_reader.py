@@ -158,7 +158,7 @@ class SystemReader:
         parts = [self._of(value) for value in operands] if node.op_type == "Concat" else [first]
         if moved is None or any(part is None for part in parts):
             return None
-        return _moved(moved.make, [part for part in parts if part is not None])
+        return _moved(moved.apply, [part for part in parts if part is not None])
 
     def _scaled(self, node: ir.Node, first: AffineMap, second: AffineMap) -> list[AffineMap] | None:
         """Return the result of ``node``, a Mul or Div of ``first`` and ``second``.

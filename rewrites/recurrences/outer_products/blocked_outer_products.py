@@ -35,7 +35,7 @@ import onnx_ir as ir
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.dependence import nodes_behind
 from rewrites.base import since
-from rewrites.fission.separate import separate
+from rewrites.fission.separate import copy_to_new_loop
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.branches import write_if
 from rewrites.graph.builder import Builder
@@ -52,7 +52,7 @@ from rewrites.recurrences.outer_products.matrix_blocks import MatrixBlocks
 from rewrites.recurrences.outer_products.matrix_state import MatrixState, matrix_states
 from rewrites.recurrences.results import put_stacks, read_stacks
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
-from rewrites.scan_form.step_counts import most_steps
+from rewrites.scan_form.step_counts import emit_step_count
 from rewrites.scans.blocks import cut_steps
 
 __all__ = ["RULE", "check"]
@@ -150,7 +150,7 @@ class _BlocksOrLoop:
         if has_last:
             results.append(rows.unpacked_state(inside, last))
         makers = nodes_behind(loop.body, [state.next, *(output.inner for output in outputs)])
-        scan = separate(loop, makers, [state], {}, outputs, ctx, name=lambda value: ctx.names.fresh(value.name or "value"))
+        scan = copy_to_new_loop(loop, makers, [state], {}, outputs, ctx, name=lambda value: ctx.names.fresh(value.name or "value"))
         for output, stack in zip(outputs, scan.outputs[1:], strict=True):
             stack.shape = with_axes(without_names(output.inner.shape), 0, known)
         kept.nodes.append(scan)
@@ -192,7 +192,7 @@ class _BlocksOrLoop:
         else:
             decay_rows = rows.rows(inside, rows.whole(of_decays, ()), of_decays, ())
         initial, is_exponent = rows.state(inside), of_decays is not None
-        cut = cut_steps(inside, steps if isinstance(steps, int) else most_steps(stacks.build, stacks.loop), plan.length, 3)
+        cut = cut_steps(inside, steps if isinstance(steps, int) else emit_step_count(stacks.build, stacks.loop), plan.length, 3)
         blocks = MatrixBlocks(
             keys, values, queries, decay_rows, is_exponent, by_key, constant, initial, cut, plan.is_flat, rows.dtype
         )
@@ -207,7 +207,7 @@ class _BlocksOrLoop:
         checks, none = self.ctx.builder(), self.ctx.builder()
         is_fit = build.op("Less", build.const([0]), build.op("Size", initial))
         if not known:
-            is_fit = build.op("And", is_fit, build.op("Less", build.const([least - 1]), most_steps(build, loop)))
+            is_fit = build.op("And", is_fit, build.op("Less", build.const([least - 1]), emit_step_count(build, loop)))
         answer = self._is_plain(checks, bounded, decays)
         no = none.op("Identity", none.const(np.array(False)))
         return write_if(build, is_fit, (checks, [answer]), (none, [no]), loop.node.name)[0]

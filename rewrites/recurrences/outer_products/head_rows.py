@@ -14,7 +14,7 @@ import onnx_ir as ir
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import const_array
-from rewrites.ops.versions import concat, reshape, shape_of, squeeze, transpose, turned, unsqueeze
+from rewrites.ops.versions import concat, reshape, reversed_if, shape_of, squeeze, transpose, unsqueeze
 from rewrites.recurrences.outer_products.matrix_state import MatrixState
 from rewrites.recurrences.outer_products.terms import Labels, Product, multiplied
 
@@ -54,7 +54,7 @@ class HeadRows:
             unit = b.const([1])
             sizes = [_size_of(b, self.matrix, label) if label in repeated else unit for label in (*heads, *along)]
             whole = b.op("Expand", whole, concat(b, [unit if is_stack else self.stacks.steps, *sizes], 0))
-        whole = turned(b, whole, self.stacks.backwards)
+        whole = reversed_if(b, whole, self.stacks.backwards)
         return reshape(b, whole, [0, self.matrix.size(heads) if own or full else 1, self.matrix.size(along)])
 
     def constant(self, decay: Product) -> np.ndarray | None:
@@ -86,7 +86,7 @@ class HeadRows:
         """
         own = (*self.matrix.heads, *self.matrix.values)
         whole = reshape(b, read, [0, *(self.matrix.size([label]) for label in own)])
-        return turned(b, _with_axes(b, whole, own, labels, 1), self.stacks.backwards)
+        return reversed_if(b, _with_axes(b, whole, own, labels, 1), self.stacks.backwards)
 
     def state(self, b: Builder) -> ir.Value:
         """Return the initial state, reshaped to ``[heads, keys, values]``."""

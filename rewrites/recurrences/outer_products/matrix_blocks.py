@@ -24,7 +24,7 @@ from rewrites.recurrences.outer_products.block_products import (
     product_weights,
     state_after,
 )
-from rewrites.scans.blocks import BlockCut, scan_over_blocks, with_lead
+from rewrites.scans.blocks import BlockCut, reshape_first_axes, scan_over_blocks
 
 __all__ = ["MatrixBlocks"]
 
@@ -156,7 +156,7 @@ class MatrixBlocks:
         """
         neutral = 1 if name == "decays" and not self.are_exponents else 0
         padded = self.cut.pad(rows, np.array(neutral, self.dtype))
-        blocks = with_lead(self.cut.build, padded, [self.cut.blocks, self.cut.length], 1, rows)
+        blocks = reshape_first_axes(self.cut.build, padded, [self.cut.blocks, self.cut.length], 1, rows)
         dims = [None, None] if rows.shape is None else [dim if isinstance(dim, int) else None for dim in rows.shape.dims[1:]]
         if self._count() is None and dims[0] is None:
             blocks.shape = ir.Shape([None, self.cut.length, *dims])
@@ -164,7 +164,7 @@ class MatrixBlocks:
 
     def _joined(self, stack: ir.Value) -> ir.Value:
         """Reshape a tensor [blocks, length, heads, size] to [steps, heads, size], without the padding."""
-        return self.cut.trim(with_lead(self.cut.build, stack, [-1], 2, stack))
+        return self.cut.trim(reshape_first_axes(self.cut.build, stack, [-1], 2, stack))
 
 
 def _loops(last: ir.Value) -> list[ir.Node]:

@@ -163,7 +163,7 @@ class ProductReader:
             return replace(tensor, labels=_with_other_ones(tensor.labels, source, node.outputs[0]))
         dims = shape_dims(source.shape)
         result = movement(node, self._opset, dims, lambda index: self._constants.of(node.inputs[index]))
-        if result is None or result.axes is None or result.cut:
+        if result is None or result.axes is None or result.changed_axes:
             raise NotAProduct
         lost = set(range(len(tensor.labels))) - {axis for axis in result.axes if axis is not None}
         if any(tensor.labels[axis] is not None for axis in lost):

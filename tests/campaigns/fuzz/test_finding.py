@@ -55,7 +55,7 @@ def one_too_many(b: Builder, counter: Any, *rest: Any) -> ir.Value:
     return b.op("Add", counted(b, counter, *rest), b.const(np.array(1, counter.state.initial.dtype.numpy())))
 
 
-counted = induction_states._now
+counted = induction_states._emit_value_in_step
 
 
 def in_the_same_order(stacks: Stacks, value: ir.Value, backwards: bool) -> ir.Value:
@@ -68,7 +68,7 @@ def failing(*_: Any) -> None:
 
 DEFECTS: dict[str, tuple[Any, str, Callable[..., Any], str]] = {
     "a wrong axis": (one_trip, "unsqueeze", wrong_axis, "linear_recurrence"),
-    "a count that is one off": (induction_states, "_now", one_too_many, "counter"),
+    "a count that is one off": (induction_states, "_emit_value_in_step", one_too_many, "counter"),
     "a lost direction": (Stacks, "ordered", in_the_same_order, "mapped"),
     "an exception": (dead_code.RULE, "check", failing, "running"),
 }

@@ -7,7 +7,7 @@ import pytest
 from rewrites.analysis.shapes.inference import infer_model
 from rewrites.graph.builder import Builder, ConstantPool
 from rewrites.graph.names import Names
-from rewrites.ops.versions import drop_absent_at_the_end, make_range_inputs_scalars, spell_out_onesided
+from rewrites.ops.versions import make_range_inputs_scalars, remove_trailing_absent_inputs, set_onesided
 
 
 def _model(nodes: str, inputs: str, outputs: str) -> ir.Model:
@@ -18,7 +18,7 @@ def _model(nodes: str, inputs: str, outputs: str) -> ir.Model:
 def test_a_spectrum_says_that_it_is_one_sided() -> None:
     both = "y = STFT (x, s, , n) z = STFT <onesided=0> (x, s, , n)"
     model = _model(both, "float[1, 24, 1] x, int64 s, int64 n", "float[A, B, C, D] y, float[E, F, G, H] z")
-    spell_out_onesided(model.graph)
+    set_onesided(model.graph)
     assert [node.attributes.get_int("onesided") for node in model.graph] == [1, 0]
 
 
@@ -40,5 +40,5 @@ def test_absent_inputs_at_the_end_are_left_out_where_they_may_be(before: str, co
     body = "b (int64 i, bool c) => (bool c1, float s) { c1 = Identity (c) s = Cast <to = 1> (i) }"
     model = _model(f"y = {before.replace('BODY', body)}", "float[3] x, float[3] w, int64 m", "float[N] y")
     model.graph[0].resize_inputs(3)
-    drop_absent_at_the_end(model.graph, 17)
+    remove_trailing_absent_inputs(model.graph, 17)
     assert len(model.graph[0].inputs) == count

@@ -9,7 +9,7 @@ import pytest
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.cut.step_costs import few_rows, staying_ns
 from rewrites.fission.after import Groups
-from rewrites.fission.before import LeavingBefore
+from rewrites.fission.before import MovedBefore
 from rewrites.fission.liveness import Liveness
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.context import Context
@@ -124,7 +124,7 @@ def test_two_large_values_are_not_stacked_instead_of_what_is_made_of_them(width,
 class Slow:
     """The same answers, from nothing but the nodes chosen now."""
 
-    def __init__(self, groups: Groups, before: LeavingBefore, sizes: StepSizes) -> None:
+    def __init__(self, groups: Groups, before: MovedBefore, sizes: StepSizes) -> None:
         self.chosen, self.before, self.sizes = set(groups.chosen), before, sizes
 
     def makers(self, node: ir.Node) -> set[ir.Node]:
@@ -143,8 +143,8 @@ class Slow:
         made = {value for one in self.group(node) for value in one.outputs}
         return {value for value in made if value.is_graph_output() or any(user not in self.chosen for user, _ in value.uses())}
 
-    def least_ns(self, node: ir.Node) -> int:
-        return staying_ns([node], 0, self.sizes) + max(map(self.least_ns, self.makers(node)), default=0)
+    def path_ns(self, node: ir.Node) -> int:
+        return staying_ns([node], 0, self.sizes) + max(map(self.path_ns, self.makers(node)), default=0)
 
 
 def reading(value: ir.Value) -> int:
@@ -152,21 +152,21 @@ def reading(value: ir.Value) -> int:
 
 
 def agree(groups: Groups, slow: Slow, node: ir.Node) -> None:
-    made, group = groups.of(node), slow.group(node)
+    made, group = groups.group_of(node), slow.group(node)
     crossing, given = slow.crossing(node), slow.results(node)
     assert groups.backward_slice(node) == group
-    assert (made.crossing.members.bit_count(), made.crossing.size) == (len(crossing), sum(map(reading, crossing)))
+    assert (made.inputs.members.bit_count(), made.inputs.size) == (len(crossing), sum(map(reading, crossing)))
     assert (made.results.members.bit_count(), made.results.size) == (len(given), sum(map(slow.sizes.step, given)))
     assert made.copies == all(one.op_type == "Identity" for one in group)
-    assert made.few_rows == any(few_rows(one, slow.sizes) for one in group)
-    assert made.least_ns == slow.least_ns(node)
+    assert made.has_few_rows == any(few_rows(one, slow.sizes) for one in group)
+    assert made.path_ns == slow.path_ns(node)
     own = {value for value in node.outputs if value.is_graph_output() or value.uses()}
-    assert groups.least_results(node) == sum(map(slow.sizes.step, given | own))
+    assert groups.least_result_bytes(node) == sum(map(slow.sizes.step, given | own))
 
 
-def parts(loop: ScanView, ctx: Context) -> tuple[LeavingBefore, StepSizes]:
+def parts(loop: ScanView, ctx: Context) -> tuple[MovedBefore, StepSizes]:
     sizes = StepSizes.of(loop, ctx)
-    return LeavingBefore(Stacks(loop, ctx.builder()), alive=Liveness(loop, sizes)), sizes
+    return MovedBefore(Stacks(loop, ctx.builder()), liveness=Liveness(loop, sizes)), sizes
 
 
 def test_what_is_remembered_of_a_group_is_what_its_nodes_say_also_after_others_stay() -> None:
@@ -183,5 +183,5 @@ def test_what_is_remembered_of_a_group_is_what_its_nodes_say_also_after_others_s
                 agree(groups, Slow(groups, before, sizes), node)
             if left:
                 kept += 1
-                groups.keep(groups.backward_slice(rng.choice(left)))
+                groups.keep_in_loop(groups.backward_slice(rng.choice(left)))
     assert kept > 200

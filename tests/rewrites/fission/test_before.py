@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from rewrites.fission.before import Ready
+from rewrites.fission.before import ReadyQueue
 from rewrites.graph.context import Options
 from rewrites.loops import State
 from tests.rewrites.analysis.cut.bodies import random_scan, reads_of
@@ -198,7 +198,7 @@ def test_the_first_node_of_which_all_is_known_comes_next_and_each_once() -> None
         inputs = [value for value in loop.body.inputs if rng.random() < 0.6]
         known, given = {*outside, *inputs}, set[ir.Node]()
         late = [value for value in loop.body.inputs if value not in known]
-        ready = Ready(nodes, loop.states, known.__contains__)
+        ready = ReadyQueue(nodes, loop.states, known.__contains__)
         told: list[State] = []
         while True:
             due = [state for state in loop.states if state.next in known and state not in told]
@@ -216,7 +216,7 @@ def test_the_first_node_of_which_all_is_known_comes_next_and_each_once() -> None
             else:
                 break
             known.update(new)
-            ready.know(new)
+            ready.mark_known(new)
         assert given == set(nodes)
     assert waited > 20
 
@@ -224,9 +224,9 @@ def test_the_first_node_of_which_all_is_known_comes_next_and_each_once() -> None
 def test_what_is_told_twice_counts_once() -> None:
     loop, _ = random_scan(3)
     first = loop.body[0]
-    ready = Ready([first], [], lambda value: value not in reads_of(first))
+    ready = ReadyQueue([first], [], lambda value: value not in reads_of(first))
     assert ready.next_node() is None
     for value in reads_of(first):
-        ready.know([value, value])
+        ready.mark_known([value, value])
     assert [ready.next_node(), ready.next_node()] == [first, None]
     assert ready.next_states() == []

@@ -33,22 +33,22 @@ def test_a_stack_is_held_until_its_last_reader_and_final_values_for_ever() -> No
         alive, nodes = Liveness(loop, StepSizes.of(loop, ctx)), list(loop.body)
         given = {one for output in loop.scan_outputs for one in (output.inner, through_identity(output.inner))}
         kept = [state for state in loop.states if rng.random() < 0.7]
-        alive.forget(state for state in loop.states if state not in kept)
+        alive.ignore_states(state for state in loop.states if state not in kept)
         final, held, most = {state.next for state in kept}, dict[ir.Value, int](), 0
         for place, node in enumerate(nodes):
             batched = rng.random() < 0.8
             new = {value: Operand(value, batched, value) for value in node.outputs}
             costs = {value: 0 if value in given else bytes_of(value) * (STEPS if batched else 1) for value in new}
             most = max(most, sum(held.values()) + sum(costs.values()))
-            alive.hold(new)
+            alive.add(new)
             needed = final.union(*map(reads_of, nodes[place:]))
             held |= {value: cost for value, cost in costs.items() if value in needed}
-            assert (alive.now, alive.most) == (sum(held.values()), most)
-            alive.read(node)
+            assert (alive.current, alive.peak) == (sum(held.values()), most)
+            alive.release_after(node)
             needed = final.union(*map(reads_of, nodes[place + 1 :]))
             freed += len(held.keys() - needed)
             held = {value: cost for value, cost in held.items() if value in needed}
-            assert alive.now == sum(held.values())
+            assert alive.current == sum(held.values())
     assert freed > 100
 
 
@@ -57,11 +57,11 @@ def test_a_copy_goes_on_alone_and_later_splits_know_what_is_held() -> None:
     alive = Liveness(loop, StepSizes.of(loop, ctx))
     other = alive.copy()
     for node in loop.body:
-        other.hold({value: Operand(value, True, value) for value in node.outputs})
-        other.read(node)
-    assert alive.now == alive.most == 0 < other.most
-    other.note_on(loop.node)
-    assert Liveness(loop, StepSizes.of(loop, ctx)).now == STACK_BYTES.of(loop.node) == other.most
+        other.add({value: Operand(value, True, value) for value in node.outputs})
+        other.release_after(node)
+    assert alive.current == alive.peak == 0 < other.peak
+    other.record_on(loop.node)
+    assert Liveness(loop, StepSizes.of(loop, ctx)).current == STACK_BYTES.of(loop.node) == other.peak
 
 
 def test_a_value_that_is_the_next_of_two_states_is_held_where_one_of_them_is_forgotten() -> None:
@@ -75,10 +75,10 @@ def test_a_value_that_is_the_next_of_two_states_is_held_where_one_of_them_is_for
     both = tuple(State(state.initial, state.inner, loop.states[0].next, state.final) for state in loop.states)
     twice = ScanView(**{**loop.__dict__, "states": both})
     alive, copy = Liveness(twice, StepSizes.of(loop, ctx)), loop.body.node(-1)
-    alive.forget([both[1]])
-    alive.hold({both[0].next: Operand(both[0].next, True, both[0].next)})
-    alive.read(copy)
-    assert alive.now == 2 * 4 * STEPS
+    alive.ignore_states([both[1]])
+    alive.add({both[0].next: Operand(both[0].next, True, both[0].next)})
+    alive.release_after(copy)
+    assert alive.current == 2 * 4 * STEPS
 
 
 VIEWS = ("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
@@ -126,9 +126,9 @@ def test_what_is_made_on_the_way_takes_its_peak_and_a_view_keeps_what_it_is_a_vi
         loop, ctx = random_scan(1)
         nodes = random_work(seed)
         alive = Liveness(loop, StepSizes.of(loop, ctx))
-        alive.hold({}, nodes)
-        assert alive.most == peak(nodes, 4 * 8 * 4), [str(node) for node in nodes]
-        assert alive.now == 0
+        alive.add({}, nodes)
+        assert alive.peak == peak(nodes, 4 * 8 * 4), [str(node) for node in nodes]
+        assert alive.current == 0
 
 
 def test_what_does_not_fit_beside_what_is_held_is_refused() -> None:
@@ -143,8 +143,8 @@ def test_what_does_not_fit_beside_what_is_held_is_refused() -> None:
     for budget, fits in ((both - 1, False), (both, True)):
         ctx.options = Options(memory_budget=budget)
         alive = Liveness(loop, StepSizes.of(loop, ctx))
-        alive.hold({first: Operand(first, True, first)})
-        assert alive.now == one
+        alive.add({first: Operand(first, True, first)})
+        assert alive.current == one
         refusal = alive.refusal({second: Operand(second, True, second)})
         assert (refusal is None) == fits
         assert refusal is None or f"beside the {one}" in refusal.detail

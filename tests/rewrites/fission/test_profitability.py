@@ -18,7 +18,7 @@ def test_a_union_holds_each_value_once_and_knows_the_sum() -> None:
             if rng.random() < 0.4:
                 chosen = [rng.choice(values) for _ in range(rng.randint(0, 9))]
                 plain.append(set(chosen))
-                sets.append(measured.of(chosen))
+                sets.append(measured.set_of(chosen))
             else:
                 which = [rng.randrange(len(sets)) for _ in range(rng.randint(0, 4))]
                 plain.append(set().union(*(plain[i] for i in which)))
@@ -33,5 +33,5 @@ def test_each_value_is_measured_once() -> None:
     asked: list[ir.Value] = []
     value = ir.Value(name="v")
     measured = MeasuredSets(lambda one: asked.append(one) or 3)
-    assert measured.of([value, value]) == measured.union([measured.of([value]), measured.of([value])])
+    assert measured.set_of([value, value]) == measured.union([measured.set_of([value]), measured.set_of([value])])
     assert asked == [value]

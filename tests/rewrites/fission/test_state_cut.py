@@ -40,7 +40,7 @@ def test_no_cut_costs_less_and_none_as_cheap_keeps_fewer_vertices() -> None:
         edges = drawn(random.Random(seed))
         cuts = list(sides(edges))
         least = min(cost for cost, _ in cuts)
-        found = graph_of(edges).with_source(1000)
+        found = graph_of(edges).minimum_cut(1000)
         if least >= FOREVER:
             endless += 1
             assert found is None
@@ -53,17 +53,17 @@ def test_no_cut_costs_less_and_none_as_cheap_keeps_fewer_vertices() -> None:
 
 def test_a_cut_that_takes_more_paths_than_allowed_is_none() -> None:
     edges = [(SOURCE, name, 1) for name in "abc"] + [(name, SINK, 2) for name in "abc"]
-    assert graph_of(edges).with_source(3) is None
-    assert graph_of(edges).with_source(4) == {SOURCE}
+    assert graph_of(edges).minimum_cut(3) is None
+    assert graph_of(edges).minimum_cut(4) == {SOURCE}
 
 
 def test_flow_goes_back_where_the_first_path_took_the_wrong_way() -> None:
     short = [(SOURCE, "a", 1), ("a", "c", 1), ("c", SINK, 1)]
-    assert graph_of([*short, (SOURCE, "b", 1), ("b", "c", 1), ("a", "d", 1), ("d", "e", 1), ("e", SINK, 1)]).with_source(9) == {
+    assert graph_of([*short, (SOURCE, "b", 1), ("b", "c", 1), ("a", "d", 1), ("d", "e", 1), ("e", SINK, 1)]).minimum_cut(9) == {
         SOURCE
     }
 
 
 @pytest.mark.parametrize("edges", [[], [("a", "b", 1)], [("a", SOURCE, 3), (SINK, "a", 3)]])
 def test_without_a_way_to_the_sink_what_the_source_reaches_stays(edges: list[Edge]) -> None:
-    assert graph_of(edges).with_source(1) == {SOURCE}
+    assert graph_of(edges).minimum_cut(1) == {SOURCE}

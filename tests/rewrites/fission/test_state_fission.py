@@ -105,7 +105,7 @@ def test_what_is_carried_must_fit_in_memory():
 
 def forced(text: str, monkeypatch: pytest.MonkeyPatch, **options) -> onnx.ModelProto:
     """Split wherever it can be done, whatever it gains."""
-    monkeypatch.setattr(state_fission, "_leaves", lambda *_: True)
+    monkeypatch.setattr(state_fission, "_would_be_replaced", lambda *_: True)
     before = read(text, 18)
     feeds = data(before)
     after, report = apply(before, [own_outputs, unused_scan_inputs, state_fission], feeds=feeds, **options)
@@ -220,7 +220,7 @@ def test_a_state_that_is_but_a_copy_of_what_was_stays():
 @pytest.mark.long
 @pytest.mark.parametrize("opset", [opset for opset in OPSETS if opset > 8])
 def test_random_loops_keep_their_numbers_wherever_they_are_cut(opset, monkeypatch):
-    monkeypatch.setattr(state_fission, "_leaves", lambda *_: True)
+    monkeypatch.setattr(state_fission, "_would_be_replaced", lambda *_: True)
     for case in drawn_scans(2, opset, "random_body", "running", "delay_line", "random_body"):
         result = to_caller_type(rewritten(case.model, debug=True)[0])
         onnx.checker.check_model(result, full_check=True)

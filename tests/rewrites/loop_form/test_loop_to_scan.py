@@ -415,7 +415,7 @@ def test_the_rows_found_are_the_rows_read(place: str, limit: str) -> None:
     assert bool(found) == FOUND.get((place, limit), FOUND.get(place, bool(found)))
     for one in found:
         b = ctx.builder()
-        ctx.model.graph.outputs.append(one.rows(b, steps, as_vector(b, emit(b, steps))))
+        ctx.model.graph.outputs.append(one.emit_rows(b, steps, as_vector(b, emit(b, steps))))
         b.insert_before(loop.node)
     after = ir.to_proto(ctx.model)
     for size in (1, 2, 4, 5):
@@ -427,11 +427,11 @@ def test_the_rows_found_are_the_rows_read(place: str, limit: str) -> None:
             there = [0 <= at < source.shape[one.axis] for at in places]
             all_there = all_there and all(there)
             assert min(places, default=0) >= 0
-            assert not one.missing(steps) or not all(there) or not count
+            assert not one.exceeds_source(steps) or not all(there) or not count
             if places:
-                assert number_in(one.first(steps), feeds) == min(places)
+                assert number_in(one.lowest_index(steps), feeds) == min(places)
             if stacks is not None and places:
-                wanted = np.stack([source.take([at] if one.single_axes else at, one.axis) for at in places])
+                wanted = np.stack([source.take([at] if one.unit_axes else at, one.axis) for at in places])
                 np.testing.assert_array_equal(stacks[list(SOURCES).index(one.source.name or "")], wanted)
         assert all_there or stacks is None
         results = run(after, feeds)

@@ -98,7 +98,7 @@ def found_and_run(place: str, text: str) -> tuple[tuple[int, int, int] | None, l
             assert not write.index.terms.keys() - {STEP}
             found = (write.axis, int(write.index.const.item()), write.index.factor(STEP))
             b = ctx.builder()
-            row = write.row(b)
+            row = write.emit_row(b)
             b.insert_before(write.node)
             (copy,) = [node for node in loop.body for value in node.outputs if value.name == "g1"]
             copy.replace_input_with(0, row)

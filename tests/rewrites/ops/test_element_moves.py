@@ -81,7 +81,7 @@ def test_the_map_of_a_movement_does_what_onnxruntime_does(case: str) -> None:
     values = node.inputs if node.op_type == "Concat" else node.inputs[:1]
     rng = np.random.default_rng(1)
     arrays = [rng.normal(size=value.shape.numpy()).astype(np.float32) for value in values]  # type: ignore[union-attr]
-    made, wanted = found.make(arrays), outputs_of(model, node, arrays)
+    made, wanted = found.apply(arrays), outputs_of(model, node, arrays)
     assert len(made) == len(wanted)
     for one, other in zip(made, wanted, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -93,14 +93,14 @@ def test_along_an_axis_that_is_not_cut_the_result_is_made_element_by_element(cas
     assert found is not None
     values = node.inputs if node.op_type == "Concat" else node.inputs[:1]
     arrays = [np.random.default_rng(i).normal(size=value.shape.numpy()) for i, value in enumerate(values)]  # type: ignore[union-attr]
-    whole = found.make(arrays)
+    whole = found.apply(arrays)
     assert found.axes is None or all(result.ndim == len(found.axes) for result in whole)
     for place, axis in enumerate(found.axes or ()):
         if axis is None:
             assert all(result.shape[place] == 1 for result in whole)
-        elif axis not in found.cut:
+        elif axis not in found.changed_axes:
             for index, (i, result) in itertools.product(range(arrays[0].shape[axis]), enumerate(whole)):
-                one = found.make([np.take(array, [index], axis) for array in arrays])[i]
+                one = found.apply([np.take(array, [index], axis) for array in arrays])[i]
                 np.testing.assert_array_equal(one, np.take(result, [index], place))
 
 

@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 import ortscan
-from rewrites.cleanup.cleanup import drop_unread
+from rewrites.cleanup.cleanup import remove_unread
 from rewrites.driver.model_changes import change_model
 from rewrites.tidy import shapes_of_products
 from tests.rewrites.apply import prepared
@@ -23,7 +23,7 @@ def shaped(inside: str, opset: int = 18, head: str = HEAD) -> list[str]:
     text = f"{head} {{ {inside} }}"
     ctx = prepared(text, opset=opset)
     change_model(shapes_of_products.RULE, ctx)
-    drop_unread(ctx.model.graph)
+    remove_unread(ctx.model.graph)
     after = ir.to_proto(ctx.model)
     onnx.checker.check_model(after, full_check=True)
     before, rng = model_from_text(text, opset), np.random.default_rng(0)

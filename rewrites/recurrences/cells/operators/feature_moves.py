@@ -40,7 +40,7 @@ def _moved(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
         return _moved_transposed(reading, node, [x])
     if not isinstance(x, Features) or (move := _movement(reading, node, x)) is None:
         return None
-    return [_gathered(x, move, index) for index in move.make([_indices(x)])]
+    return [_gathered(x, move, index) for index in move.apply([_indices(x)])]
 
 
 def _transpose(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
@@ -55,10 +55,15 @@ def _moved_transposed(reading: Reading, node: ir.Node, parts: Sequence[Transpose
     """Read a node that moves transposed features along axis 0 and keeps the rows unchanged."""
     first, widths = parts[0].features, [part.features.width for part in parts]
     move = movement(node, reading.opset, (first.width, *first.dims), lambda index: None)
-    if move is None or move.axes != (0, 1) or not move.cut <= {0} or any(part.features.dims != first.dims for part in parts):
+    if (
+        move is None
+        or move.axes != (0, 1)
+        or not move.changed_axes <= {0}
+        or any(part.features.dims != first.dims for part in parts)
+    ):
         return None
     starts = np.cumsum([0, *widths])
-    indices = move.make([np.arange(width)[:, None] + start for width, start in zip(widths, starts, strict=False)])
+    indices = move.apply([np.arange(width)[:, None] + start for width, start in zip(widths, starts, strict=False)])
     joined = replace(first, shape=(int(starts[-1]),), runs=tuple(run for part in parts for run in part.features.runs))
     return [Transposed(joined.gather(index[:, 0])) for index in indices]
 
@@ -71,7 +76,7 @@ def _movement(reading: Reading, node: ir.Node, x: Features) -> Movement | None:
     operands = [reading.abstract(value) for value in node.inputs]
     constants = [operand if isinstance(operand, np.ndarray) else None for operand in operands]
     move = movement(node, reading.opset, (*x.dims, *x.shape), lambda index: constants[index] if index < len(constants) else None)
-    if move is None or move.axes is None or any(axis < x.lead for axis in move.cut):
+    if move is None or move.axes is None or any(axis < x.lead for axis in move.changed_axes):
         return None
     leading = [axis for axis in move.axes if axis is not None and axis < x.lead]
     first = [axis for axis in move.axes if axis is not None][: len(leading)]
@@ -109,7 +114,7 @@ def _concat(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
     if dims is None:
         return None
     starts = np.cumsum([0, *(part.width for part in known)])
-    (index,) = move.make([_indices(part) + start for part, start in zip(known, starts, strict=False)])
+    (index,) = move.apply([_indices(part) + start for part, start in zip(known, starts, strict=False)])
     runs = [run for part in known for run in part.runs]
     return [_gathered(Features(dims, (int(starts[-1]),), tuple(runs)), move, index)]
 
