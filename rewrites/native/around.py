@@ -62,7 +62,7 @@ def find_surrounding_nodes(loop: ScanView) -> SurroundingNodes:
 
 
 def _reads_stacks_consistently(loop: ScanView, surrounding: SurroundingNodes) -> bool:
-    """Return True if the plan reads each stack in one direction only, and does not also read it as a whole."""
+    """Return True if the plan reads each stack in one direction, and never as a whole."""
     row_stacks = [scan.outer for scan in surrounding.scans]
     results = {output.outer for output in loop.scan_outputs} | {node.outputs[0] for node in surrounding.nodes}
     read_as_whole = set(captured_values(loop.body))

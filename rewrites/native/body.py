@@ -156,13 +156,13 @@ class Body:
         return view_of_buffer(buffer, array.shape, truth=truth)
 
     def number(self, number: float, dtype: int = FLOAT) -> View:
-        """Return the view of a scalar constant. Raise PlanRefused if ``dtype`` is an integer type that cannot hold ``number``."""
+        """Return the view of a scalar constant. Raise PlanRefused if ``dtype`` cannot hold ``number``."""
         if NUMPY[dtype].kind != "f" and not float(number).is_integer():
             raise PlanRefused("NATIVE-TYPE", f"it combines {number:g} with {ir.DataType(dtype).name}")
         return self.constant(np.array(number, NUMPY[dtype]))
 
     def new_buffer(self, shape: Sequence[int], like: View, *, truth: bool | None = None) -> View:
-        """Return the view of a new buffer whose elements are stored in the type in which those of ``like`` are stored.
+        """Return the view of a new buffer of the storage type of ``like``, for example float.
 
         ``truth``: True if the elements of the new buffer are bools; None to copy this property from ``like``.
         """
@@ -192,7 +192,7 @@ class Body:
         return target
 
     def elementwise(self, op: Op, *sources: View, truth: bool = False, immediates: tuple[float, float] = (0.0, 0.0)) -> View:
-        """Broadcast ``sources`` to one shape, add an elementwise step that reads them, and return the result of the step.
+        """Add an elementwise step that reads ``sources``, broadcast to one shape. Return its result.
 
         Bool sources are first cast to the type of the other sources. ``truth``: True if the result holds bools.
         """

@@ -39,7 +39,7 @@ _PANEL = 16
 
 @dataclass(frozen=True)
 class CompiledLoop:
-    """A plan, the outer values that are its last inputs (``captured``, in this order), and notes for the report."""
+    """A plan, the outer values that are its last inputs (``captured``), and notes for the report."""
 
     plan: Plan
     captured: tuple[ir.Value, ...]
@@ -163,7 +163,7 @@ def _add_input(
 
 
 def _result_view(body: Body, value: ir.Value) -> View:
-    """Return the view of ``value``, a result of the body. Raise PlanRefused if it does not have its declared type."""
+    """Return the view of a result of the body. Raise PlanRefused if its type is not the declared one."""
     view = body.view(value)
     if value.dtype not in (None, view.dtype):
         raise PlanRefused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")

@@ -109,7 +109,7 @@ def _merge(first: object, second: object, samples: Sequence[Sequence[int]]) -> o
 
 
 def _size_formula(first_size: int, second_size: int, samples: Sequence[Sequence[int]]) -> Size:
-    """Return the formula for a size that is ``first_size`` in the first sample and ``second_size`` in the second.
+    """Return the formula for a size that is ``first_size`` in one sample, ``second_size`` in the other.
 
     For example, 388 for the sample (97, ...) and 404 for the sample (101, ...) give ``4 * B`` if B is the first free size. Raise
     PlanRefused if there is no such formula.

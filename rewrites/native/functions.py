@@ -65,7 +65,7 @@ def add_constant_nodes(values: Iterable[ir.Value], new_values: dict[ir.Value, ir
 
 
 def replace_reads(body: ir.Graph, new_values: dict[ir.Value, ir.Value]) -> None:
-    """Replace each operand ``value`` in ``body`` and its nested graphs by ``new_values[value]``, if there is one."""
+    """Replace each operand of a node in ``body`` or its nested graphs that is a key of ``new_values``."""
     for node in all_nodes(body):
         for index, value in enumerate(node.inputs):
             if value is not None and value in new_values:

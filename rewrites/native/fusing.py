@@ -26,7 +26,10 @@ def count_reads(steps: Iterable[BodyStep], results: Iterable[View]) -> Counter[B
 
 
 def fuse_steps(steps: Sequence[BodyStep], results: Sequence[View]) -> list[BodyStep]:
-    """Fuse steps where possible, and return the remaining steps. ``results``: the values that the loop returns."""
+    """Fuse steps where possible, and return the remaining steps.
+
+    ``results``: the values that the loop returns.
+    """
     read_counts = count_reads(steps, results)
     writers = Counter(step.target.buffer for step in steps)
     producers = {step.target.buffer: step for step in steps if writers[step.target.buffer] == 1}
@@ -49,10 +52,10 @@ def fuse_steps(steps: Sequence[BodyStep], results: Sequence[View]) -> list[BodyS
 def _fusable_producer(
     view: View, step: BodyStep, producers: dict[Buffer, BodyStep], read_counts: Counter[Buffer]
 ) -> BodyStep | None:
-    """Return the step that computes ``view``, an operand of ``step``. Return None if the two steps cannot be fused.
+    """Return the step that computes ``view``, an operand of ``step``, if the two steps can be fused.
 
-    They can be fused if only ``step`` reads ``view``, if ``view`` is a whole buffer, and if the two steps iterate over shapes that
-    differ at most in axes of size 1.
+    Otherwise return None. They can be fused if only ``step`` reads ``view``, if ``view`` is a whole buffer, and if the two steps
+    iterate over shapes that differ at most in axes of size 1.
 
     Args:
         producers: Maps each buffer to the only step that writes it.
@@ -70,7 +73,7 @@ def _without_unit_axes(shape: Sequence[int]) -> list[int]:
 
 
 def _fuse_dot_product(step: BodyStep, producer: BodyStep | None) -> list[BodyStep]:
-    """Turn ``step`` into a dot product if it sums the result of ``producer``, and ``producer`` is an elementwise product.
+    """Turn ``step`` into a dot product if it sums an elementwise product, computed by ``producer``.
 
     The elements of both factors must be contiguous. Return the steps that are no longer needed.
     """

@@ -80,7 +80,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _unwritable_constant(loop: Loop, compiled: CompiledLoop, surrounding: SurroundingNodes, ctx: Context) -> NotApplicable | None:
-    """Return a reason if the function needs a constant that is not a float. Before opset 9, Constant holds only floats."""
+    """Return a reason if the function needs a constant that is not a float.
+
+    Before opset 9, Constant holds only floats.
+    """
     read = [*captured_values(loop.body), *(value for node in surrounding.nodes for value in node.inputs if value is not None)]
     for value in read:
         if value not in compiled.captured and is_constant(value) and value.dtype not in _FLOATS:
@@ -150,7 +153,9 @@ def _scan_function(loop: ScanView, compiled: CompiledLoop, around: SurroundingNo
 def _copy_into_function(
     node: ir.Node, new_values: dict[ir.Value, ir.Value], stacks: dict[ir.Value, ir.Value], ctx: Context
 ) -> ir.Node:
-    """Return a copy of ``node`` that reads the values of the function. ``node`` comes before or after the loop.
+    """Return a copy of ``node`` that reads the values of the function.
+
+    ``node`` comes before or after the loop.
 
     Args:
         new_values: Maps outer values to the values that replace them in the function.

@@ -116,7 +116,7 @@ def _row_view(x: View, axis: int, index: int) -> View:
 
 
 def _stack_rows(body: Body, rows: Sequence[View], axis: int, reverse: bool) -> View:
-    """Return ``rows`` stacked along the new axis ``axis``. If ``reverse`` is True, stack them in reverse order."""
+    """Stack ``rows`` along the new axis ``axis``. If ``reverse`` is True, stack them in reverse order."""
     rows = rows[::-1] if reverse else rows
     first = rows[0]
     axis %= len(first.shape) + 1

@@ -66,7 +66,7 @@ class TranslatorCall:
         return array if view is None or view.buffer.array is None or view.truth else constant_elements(view)
 
     def only_first_output(self) -> None:
-        """Raise PlanRefused if a node reads any output except the first, or if such an output is an output of its graph."""
+        """Raise PlanRefused if anything except the first output is read."""
         if any(value.name and is_read(value) for value in self.node.outputs[1:]):
             raise self.refuse("NATIVE-FORM", "an output other than its first is read")
 
@@ -81,7 +81,10 @@ Translator = Callable[[TranslatorCall], Sequence[View]]
 
 
 def merge_axes_last(body: Body, view: View, axes: Sequence[int]) -> View:
-    """Merge ``axes`` of ``view`` into one axis, and put it last. Copy the elements unless they are contiguous along it."""
+    """Merge ``axes`` of ``view`` into one axis, and put it last.
+
+    Copy the elements unless they are contiguous along this axis.
+    """
     other_axes = [axis for axis in range(len(view.shape)) if axis not in axes]
     permuted = permute_axes(view, [*other_axes, *axes])
     shape = (*permuted.shape[: len(other_axes)], math.prod(view.shape[axis] for axis in axes))
@@ -106,7 +109,7 @@ def restore_axes(result: View, shape: Sequence[int], axes: Sequence[int]) -> Vie
 
 
 def permute_axes(view: View, order: Sequence[int]) -> View:
-    """Return the view with permuted axes. ``order`` lists the old axes in their new order, as in Transpose."""
+    """Return the view with permuted axes. ``order`` lists the old axes, like ``perm`` of Transpose."""
     shape = tuple(view.shape[axis] for axis in order)
     return View(view.buffer, shape, tuple(view.strides[axis] for axis in order), view.offset, view.truth)
 

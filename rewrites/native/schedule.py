@@ -17,7 +17,10 @@ __all__ = ["schedule_steps"]
 
 
 def schedule_steps(steps: Sequence[BodyStep], memory: ResultMemory) -> list[BodyStep]:
-    """Return the steps in an order in which they can run. Set ``memory.storages`` to how each state is stored."""
+    """Return the steps in an order in which they can run.
+
+    Set ``memory.storages`` to how each state is stored.
+    """
     required = _required_steps(steps)
     in_place_requirements: dict[int, dict[int, set[int]]] = {}
     for state, buffer in enumerate(memory.new_states):
@@ -65,10 +68,10 @@ def _required_steps(steps: Sequence[BodyStep]) -> list[set[int]]:
 
 
 def _readers_of_old_state(steps: Sequence[BodyStep], state: int, buffer: Buffer) -> dict[int, set[int]] | None:
-    """Return the steps that must run before each step that writes the new state, if it overwrites the old state.
+    """Find the steps that must run before the new state overwrites the old state: its readers.
 
-    These are the readers of the old state. Return None if the new state cannot overwrite the old state, because one step reads the
-    old state and writes the new state at different positions.
+    Return None if the new state cannot overwrite the old state, because one step reads the old state and writes the new state at
+    different positions.
 
     Args:
         state: The index of the state.
@@ -98,9 +101,10 @@ def _has_same_addresses(view: View, target: View) -> bool:
 
 
 def _topological_order(required: Sequence[set[int]]) -> list[int] | None:
-    """Return an order in which each step follows the steps that it requires, or None if there is no such order.
+    """Return an order in which each step follows the steps that it requires.
 
-    ``required``: the steps that each step requires. The steps keep their current order as far as possible.
+    Return None if there is no such order. The steps keep their current order as far as possible. ``required``: for each step, the
+    indices of the steps that it requires.
     """
     missing = [len(each) for each in required]
     readers: list[list[int]] = [[] for _ in required]

@@ -144,7 +144,9 @@ class _Writer:
         return self.values.setdefault(value, len(self.values))
 
     def constant(self, data: bytes, item_size: int) -> int:
-        """Store a constant unless it is already stored. Return its offset in words, which is a multiple of its element size.
+        """Store a constant unless it is already stored, and return its offset in words.
+
+        The offset is a multiple of the element size.
 
         Args:
             data: The bytes of the constant.

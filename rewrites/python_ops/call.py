@@ -30,7 +30,7 @@ NEEDED_OPSET = 14
 
 
 def ports_of(values: Sequence[ir.Value]) -> tuple[Port, ...] | NotApplicable:
-    """Describe ``values`` as ports of a call. Return a reason if a call cannot pass one of them."""
+    """Return the ports that describe ``values``, or a reason if a call cannot pass one of the values."""
     ports = []
     for value in values:
         kind = value.dtype.name.lower() if isinstance(value.type, ir.TensorType) and value.dtype is not None else None
@@ -44,7 +44,7 @@ def ports_of(values: Sequence[ir.Value]) -> tuple[Port, ...] | NotApplicable:
 
 def write_call(
     b: Builder,
-    what: str,
+    payload_format: str,
     payload: Mapping[str, Any],
     inputs: Sequence[ir.Value],
     outputs: Sequence[ir.Value],
@@ -53,15 +53,15 @@ def write_call(
     """Write a call, and return its results.
 
     Args:
-        what: The format of ``payload``.
-        payload: What the call runs.
+        payload_format: The format of ``payload``: "graph" or "scan".
+        payload: The model that the call runs, and its settings.
         inputs: The values that the call reads.
-        outputs: The values that the results replace. The results get their types and shapes.
-        ports: The descriptions of the inputs and of the outputs.
+        outputs: The values that the results will replace. Each result gets the type and shape of the value that it replaces.
+        ports: A pair: the ports of the inputs, and the ports of the outputs.
     """
-    spec = CallSpec(what, *ports, payload)
+    spec = CallSpec(payload_format, *ports, payload)
     slots = _slots(b, inputs, spec.inputs)
-    hint = outputs[0].name or what
+    hint = outputs[0].name or payload_format
     returned = b.ops(OPERATOR, slots, len(SLOTS), domain=DOMAIN, version=VERSION, hint=f"{hint}/python", spec=spec.text())
     for slot, value in zip(SLOTS, returned, strict=True):
         value.type = ir.TensorType(_dtype(slot))

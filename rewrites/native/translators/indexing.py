@@ -82,7 +82,9 @@ def _gather_nd(call: TranslatorCall) -> Sequence[View]:
 
 
 def _flat_indices(call: TranslatorCall, indices: View, shape: Sequence[int], slice_stride: int) -> tuple[View, tuple[int, int]]:
-    """Combine each row of ``indices`` into a single index. For ``shape`` = [3, 4], the row [2, 1] becomes 2 * 4 + 1 = 9.
+    """Combine each row of ``indices`` into a single index.
+
+    For ``shape`` = [3, 4], the row [2, 1] becomes 2 * 4 + 1 = 9.
 
     Args:
         indices: For each slice to read or write, a row with one index for each size in ``shape``.
@@ -141,7 +143,10 @@ def _scatter_elements(call: TranslatorCall) -> Sequence[View]:
 
 
 def _copy_to_update(call: TranslatorCall, x: View) -> tuple[float, View]:
-    """Return a pair for a Scatter: the number of its ``reduction`` in loop plans, and the copy of ``x`` to which it writes."""
+    """Return a pair for a Scatter: the number of its reduction in loop plans, and a copy of ``x``.
+
+    The Scatter writes to this copy.
+    """
     reduction = call.node.attributes.get_string("reduction", "none")
     if reduction not in _REDUCTIONS or (reduction != "none" and x.truth):
         raise call.refuse("NATIVE-TYPE", f"its reduction of {ir.DataType(x.dtype).name} is '{reduction}'")

@@ -66,7 +66,10 @@ def _moved_views(
 
 
 def _copy_elements(call: TranslatorCall, x: View, addresses: np.ndarray) -> View:
-    """Return a copy of the elements of ``x``'s buffer at ``addresses``. Each step copies a part that strides can express."""
+    """Return a copy of the elements of ``x``'s buffer at ``addresses``.
+
+    Each step copies a part that strides can express.
+    """
     if x.buffer.array is not None:
         return call.body.constant(x.buffer.array[addresses], truth=x.truth)
     result = call.body.new_buffer(addresses.shape, x)

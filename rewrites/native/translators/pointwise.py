@@ -165,7 +165,7 @@ def _division(call: TranslatorCall) -> Sequence[View]:
 
 
 def _check_divisor(call: TranslatorCall) -> None:
-    """Raise PlanRefused if the divisor is an integer that may be zero, because onnxruntime and the plan may then differ.
+    """Raise PlanRefused if the divisor is an integer that may be zero.
 
     The plan fails even in a branch that is not selected. It never fails in an fmod, which it computes with doubles.
     """

@@ -199,7 +199,7 @@ def _axes(call: TranslatorCall, x: View, w: View) -> list[_FilterAxis]:
 
 
 def _filter_element_columns(patches: View, filter_index: Sequence[int], windows: Sequence[tuple[int, int, int]]) -> View:
-    """Return the part of ``patches`` for one filter element: the data by which the results multiply this element.
+    """Return the part of ``patches`` that holds the factors of one filter element.
 
     Args:
         patches: The data for each filter element and each result.

@@ -29,7 +29,7 @@ _ENDS = {UINT8: (0.0, 255.0), INT8: (-128.0, 127.0)}
 
 
 def _bytes_as_floats(call: TranslatorCall, index: int) -> View:
-    """Return input ``index``, whose elements must be 8-bit integers, as a view of floats with the same values."""
+    """Return input ``index``, a tensor of 8-bit integers, as floats with the same values."""
     view = call.view(index)
     if view.narrow is None:
         raise call.refuse("NATIVE-TYPE", f"its input {index} is {ir.DataType(view.dtype).name}")

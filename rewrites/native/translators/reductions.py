@@ -104,7 +104,7 @@ def _log_sum_exp(call: TranslatorCall) -> Sequence[View]:
 
 
 def _with_unit_axes(call: TranslatorCall, x: View, result: View) -> View:
-    """Return ``result``, a dense reduction of ``x``, in the shape of ``keepdims=1``: reduced axes have size 1."""
+    """Return ``result``, a dense reduction of ``x``, with reduced axes of size 1 (``keepdims=1``)."""
     axes = axes_of(call.node, call.opset, len(x.shape))
     assert isinstance(axes, tuple)
     shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]

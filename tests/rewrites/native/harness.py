@@ -114,7 +114,7 @@ def listing(plan: Plan) -> str:
 
 def _state(index: int, plan: Plan) -> str:
     state = plan.states[index]
-    where = f"rows of y{state.place}" if state.storage == Storage.OUTPUT_ROWS else f"at {state.offset.coefficient}"
+    where = f"rows of y{state.region_or_output}" if state.storage == Storage.OUTPUT_ROWS else f"at {state.offset.coefficient}"
     return f"h{index}: {state.storage.name.lower().replace('_', ' ')} {where}".replace("output rows rows", "rows")
 
 
