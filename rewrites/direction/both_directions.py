@@ -127,16 +127,16 @@ def _has_one_path(value: ir.Value) -> bool:
     return False
 
 
-def _nodes_to_move_up(forth: ir.Node, back: ir.Node) -> tuple[ir.Node, list[ir.Node]] | None:
+def _nodes_to_move_up(forward: ir.Node, backward: ir.Node) -> tuple[ir.Node, list[ir.Node]] | None:
     """Find the nodes to move so that both nodes can be joined at the position of the first one.
 
     Return a pair: the node that comes first in the graph, and the nodes after it on which the other node depends. Return None if
     the other node depends on the first node.
     """
-    graph = forth.graph
+    graph = forward.graph
     assert isinstance(graph, ir.Graph)
     order = list(graph)
-    first, second = (forth, back) if order.index(forth) < order.index(back) else (back, forth)
+    first, second = (forward, backward) if order.index(forward) < order.index(backward) else (backward, forward)
     needed = set(nodes_behind(graph, reads(second)))
     if first in needed:
         return None

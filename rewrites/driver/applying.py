@@ -37,7 +37,7 @@ def try_rule(rule: Rule[S], subject: S, where: str, ctx: Context) -> Patch | Not
 class Applying:
     """Applies patches to the model of ``ctx`` and records them in ``report``.
 
-    ``left``: the number of patches that may still be applied; None for any number.
+    ``patches_left``: the number of patches that may still be applied; None for any number.
     ``unrolled``: True if a patch of this object unrolled a loop.
     """
 

@@ -68,7 +68,7 @@ class FreeSizes:
         return self.numbers[name]
 
     def check_same(self, lefts: Sequence[int], rights: Sequence[int]) -> None:
-        """Compare two lists of sizes that must be equal. Raise SameSizes if they differ in a free size."""
+        """Raise EqualSizesRequired if two lists of sizes that must be equal differ in a free size."""
         names = {number: name for name, number in self.numbers.items()}
         for left, right in zip(lefts, rights, strict=False):
             if left != right and (left in names or right in names):

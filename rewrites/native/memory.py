@@ -131,7 +131,7 @@ def allocate_workspace(
 
 
 def _can_overwrite(step: BodyStep, buffer: Buffer) -> bool:
-    """Return True if ``step``, which reads ``buffer``, can write its result over it."""
+    """Return True if ``step`` can overwrite ``buffer``, one of its operands, with its result."""
     target_buffer = step.target.buffer
     if (
         not is_elementwise(step.op)

@@ -169,7 +169,9 @@ def _copy_into_function(
 
 
 def _plan_notes(plan: Plan) -> list[str]:
-    """Return notes on ``plan`` for the report:
+    """Return notes on ``plan`` for the report.
+
+    The notes say, in this order:
 
     * the operations that run step by step, such as "the plan runs one step after the other: 2 gemm, 1 tanh"
     * the operations that run for a block of steps at once

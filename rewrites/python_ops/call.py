@@ -73,17 +73,17 @@ def write_call(
     facts.type, facts.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([None])
     by_slot[META] = facts
     offsets = meta_offsets(spec.outputs)
-    return [_result(b, spec.outputs, number, by_slot, facts, offsets[number], like) for number, like in enumerate(outputs)]
+    return [_result(b, spec.outputs, number, by_slot, facts, offsets[number], replaced) for number, replaced in enumerate(outputs)]
 
 
 def _slots(b: Builder, inputs: Sequence[ir.Value], ports: Sequence[Port]) -> list[ir.Value]:
     carried = [_cast(b, value, port.slot) if port.slot != port.kind else value for value, port in zip(inputs, ports, strict=True)]
     packed = [is_packed(ports, port.slot, results=False) for port in ports]
-    shapes = [b.op("Shape", value) for value, one, port in zip(carried, packed, ports, strict=True) if one and port.rank]
+    shapes = [b.op("Shape", value) for value, flatten, port in zip(carried, packed, ports, strict=True) if flatten and port.rank]
     slots = []
     for slot in SLOTS:
-        here = [(value, one) for value, one, port in zip(carried, packed, ports, strict=True) if port.slot == slot]
-        parts = [b.op("Reshape", value, b.const([-1])) if one else value for value, one in here]
+        in_slot = [(value, flatten) for value, flatten, port in zip(carried, packed, ports, strict=True) if port.slot == slot]
+        parts = [b.op("Reshape", value, b.const([-1])) if flatten else value for value, flatten in in_slot]
         if slot == META and needs_shapes(ports):
             parts = [*shapes, *parts]
         if not parts:
@@ -99,22 +99,24 @@ def _result(
     number: int,
     by_slot: Mapping[str, ir.Value],
     facts: ir.Value,
-    at: int,
-    like: ir.Value,
+    offset: int,
+    replaced: ir.Value,
 ) -> ir.Value:
     port = ports[number]
     value = by_slot[port.slot]
     packed = is_packed(ports, port.slot, results=True)
     if packed:
-        start, end = _cut(b, facts, at, at + 1), _cut(b, facts, at + 1, at + 2)
-        value, at = b.op("Slice", value, start, end, b.const([0])), at + 2
-    shape = _cut(b, facts, at, at + port.rank) if port.rank else b.op("Slice", facts, b.const([0]), b.const([0]), b.const([0]))
+        start, end = _cut(b, facts, offset, offset + 1), _cut(b, facts, offset + 1, offset + 2)
+        value, offset = b.op("Slice", value, start, end, b.const([0])), offset + 2
+    shape = (
+        _cut(b, facts, offset, offset + port.rank) if port.rank else b.op("Slice", facts, b.const([0]), b.const([0]), b.const([0]))
+    )
     shape.shape = ir.Shape([port.rank])
-    result = b.op("Reshape", value, shape, allowzero=1 if packed else None, hint=like.name)
+    result = b.op("Reshape", value, shape, allowzero=1 if packed else None, hint=replaced.name)
     if port.slot != port.kind:
-        result.type, result.shape = ir.TensorType(_dtype(port.slot)), like.shape
+        result.type, result.shape = ir.TensorType(_dtype(port.slot)), replaced.shape
         result = _cast(b, result, port.kind)
-    result.type, result.shape = like.type, like.shape
+    result.type, result.shape = replaced.type, replaced.shape
     return result
 
 

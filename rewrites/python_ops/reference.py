@@ -111,34 +111,38 @@ def reference_evaluator(model: onnx.ModelProto) -> Any:
 
 def _wrong_attributes(node: onnx.NodeProto) -> str | None:
     """Return words for the attributes of ``node`` that the reference handles incorrectly, or None."""
-    given = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
-    same = given.get("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
+    attributes = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
+    same = attributes.get("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
     match node.op_type:
         case "MaxPool":
             return "pads and steps"
         case "AveragePool" | "LpPool":
-            return _first_true({"ceil_mode": given.get("ceil_mode", 0) == 1, "dilations": max(given.get("dilations", [1])) > 1})
+            return _first_true(
+                {"ceil_mode": attributes.get("ceil_mode", 0) == 1, "dilations": max(attributes.get("dilations", [1])) > 1}
+            )
         case "ConvTranspose":
-            return _first_true({"auto_pad": same, "group": given.get("group", 1) != 1})
+            return _first_true({"auto_pad": same, "group": attributes.get("group", 1) != 1})
         case "GridSample":
-            return _first_true({"mode": given.get("mode") in (b"cubic", b"bicubic")})
+            return _first_true({"mode": attributes.get("mode") in (b"cubic", b"bicubic")})
         case "Unique":
-            return _first_true({"sorted = 0": given.get("sorted", 1) == 0 and "axis" not in given})
+            return _first_true({"sorted = 0": attributes.get("sorted", 1) == 0 and "axis" not in attributes})
         case "Resize":
-            return _first_true({"coordinate_transformation_mode": not _resizes_rightly(node, given)})
+            return _first_true({"coordinate_transformation_mode": not _resizes_correctly(node, attributes)})
     return None
 
 
-def _resizes_rightly(node: onnx.NodeProto, given: dict[str, Any]) -> bool:
+def _resizes_correctly(node: onnx.NodeProto, attributes: dict[str, Any]) -> bool:
     """Return True if the reference computes the positions of the Resize ``node`` correctly.
 
-    The reference computes wrong positions if sizes are rounded, and in modes with special cases. ``given``: the attributes of the
-    node.
+    The reference computes wrong positions if sizes are rounded, and in modes with special cases. ``attributes``: the attributes of
+    the node.
     """
-    way = given.get("coordinate_transformation_mode", b"half_pixel")
-    if way == b"align_corners":
-        return len(node.input) > 3 and given.get("keep_aspect_ratio_policy", b"stretch") == b"stretch"
-    return way in (b"half_pixel", b"asymmetric") or (way == b"half_pixel_symmetric" and given.get("mode", b"nearest") != b"nearest")
+    mode = attributes.get("coordinate_transformation_mode", b"half_pixel")
+    if mode == b"align_corners":
+        return len(node.input) > 3 and attributes.get("keep_aspect_ratio_policy", b"stretch") == b"stretch"
+    return mode in (b"half_pixel", b"asymmetric") or (
+        mode == b"half_pixel_symmetric" and attributes.get("mode", b"nearest") != b"nearest"
+    )
 
 
 def _first_true(cases: dict[str, bool]) -> str | None:

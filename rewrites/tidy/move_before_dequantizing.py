@@ -89,9 +89,9 @@ def _is_move_beside(node: ir.Node, source: ir.Node) -> bool:
 
 
 def _move_before(node: ir.Node, move: ir.Node, ctx: Context) -> ir.Node:
-    """Replace ``move``, which reads the DequantizeLinear ``node``, by a move of quantized numbers.
+    """Replace ``move``, a reader of the DequantizeLinear ``node``, by a copy for quantized numbers.
 
-    A new DequantizeLinear follows the copy. Return this new DequantizeLinear.
+    A new DequantizeLinear follows the copy. Return the new DequantizeLinear.
     """
     b, old = ctx.builder(), move.outputs[0]
     numbers = node.inputs[0]

@@ -89,7 +89,7 @@ class _Paths:
                 self._operands.setdefault(formal, []).extend(node.inputs)
 
     def owners_by_product(self) -> Iterator[set[ir.Graph | ir.Function]]:
-        """Yield the owners of the nodes on the paths from each product through a Cast to a Transpose.
+        """Yield, for each product that reads a Transpose through a Cast, the owners of the nodes above it.
 
         The owner of a node is the main graph or the function that contains it. The product itself counts too.
         """

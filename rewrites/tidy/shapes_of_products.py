@@ -95,9 +95,9 @@ def _find_shape_source(shape: ir.Node) -> _ShapeSource | None:
 
 
 def _needs_only_shape(user: ir.Node, is_intermediate: bool) -> bool:
-    """Return True if ``user`` needs only the shape of its operand: if it is a Shape node.
+    """Return True if ``user`` is a Shape node, which needs only the shape of its operand.
 
-    ``is_intermediate``: True to return True also for a node of which only the shape of the result is read.
+    ``is_intermediate``: True to accept other nodes too, if only the shape of their result is read.
     """
     return user.op_type == "Shape" or (is_intermediate and len(user.outputs) == 1 and _only_shape_is_read(user.outputs[0]))
 
@@ -144,11 +144,11 @@ def _operand_of_result_shape(node: ir.Node) -> ir.Value | None:
     return next(largest, None)
 
 
-def _is_no_larger(other: ir.Value, value: ir.Value) -> bool:
-    sizes, rank = static_dims(other), rank_of(value)
+def _is_no_larger(smaller: ir.Value, larger: ir.Value) -> bool:
+    sizes, rank = static_dims(smaller), rank_of(larger)
     if sizes is None or rank is None or len(sizes) > rank:
         return False
-    return all(size == 1 or size == dim_of(value, axis - len(sizes)) for axis, size in enumerate(sizes))
+    return all(size == 1 or size == dim_of(larger, axis - len(sizes)) for axis, size in enumerate(sizes))
 
 
 def _can_read_source_directly(shape: ir.Node, source: _ShapeSource, ctx: Context) -> bool:

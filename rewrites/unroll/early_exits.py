@@ -89,10 +89,10 @@ def _mask_states(loop: LoopView, ctx: Context) -> ir.Node:
     outside, inside = ctx.builder(), ctx.builder()
     first = ctx.constants.value(np.array(True)) if loop.condition is None else _scalar(outside, loop.condition)
     states = [replace(state, next=where(inside, going, state.next, state.inner)) for state in loop.states]
-    after = inside.op("And", going, _scalar(inside, loop.condition_out))
+    still_going = inside.op("And", going, _scalar(inside, loop.condition_out))
     outside.insert_before(loop.node)
     inside.append_to(loop.body)
-    return rebuild(loop, ctx.names, states=[*states, State(first, going, after, None)])
+    return rebuild(loop, ctx.names, states=[*states, State(first, going, still_going, None)])
 
 
 def _scalar(build: Builder, flag: ir.Value) -> ir.Value:

@@ -137,16 +137,16 @@ def _faster_plan_reason(loop: Loop, ctx: Context) -> NotApplicable | None:
     return NotApplicable("COST-UNROLL", "the plan of the loop, which is to be compiled, is faster than its steps unrolled")
 
 
-def _unroll(loop: Loop, steps: int, known: Mapping[ir.Value, np.ndarray], ctx: Context) -> list[ir.Node]:
+def _unroll(loop: Loop, steps: int, known_arrays: Mapping[ir.Value, np.ndarray], ctx: Context) -> list[ir.Node]:
     """Replace the loop by a copy of its body for each step, and return all new nodes in order.
 
-    ``known``: the arrays of those scan inputs that are constant.
+    ``known_arrays``: the arrays of those scan inputs that are constant.
     """
     graph = loop.node.graph
     assert isinstance(graph, ir.Graph)
     steady = loop.kind == "Scan"
     build = ctx.builder()
-    rows = {scan.inner: _rows(build, scan, steps, known) for scan in loop.scan_inputs}
+    rows = {scan.inner: _rows(build, scan, steps, known_arrays) for scan in loop.scan_inputs}
     nodes = list(build.nodes)
     build.insert_before(loop.node)
     states = {state: state.initial for state in loop.states}
@@ -171,8 +171,8 @@ def _unroll(loop: Loop, steps: int, known: Mapping[ir.Value, np.ndarray], ctx: C
     return nodes
 
 
-def _rows(build: Builder, scan: ScanInput, steps: int, known: Mapping[ir.Value, np.ndarray]) -> list[ir.Value]:
-    outer = build.const(known[scan.outer]) if scan.outer in known else scan.outer
+def _rows(build: Builder, scan: ScanInput, steps: int, known_arrays: Mapping[ir.Value, np.ndarray]) -> list[ir.Value]:
+    outer = build.const(known_arrays[scan.outer]) if scan.outer in known_arrays else scan.outer
     rows = unstack(build, outer, scan.axis, steps)
     return rows[::-1] if scan.reverse else rows
 

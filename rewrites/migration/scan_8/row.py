@@ -7,7 +7,7 @@ The new Scan belongs to no graph yet. Like an opset-8 Scan, it stacks outputs in
 no lengths, it needs no mask, and its inputs keep their directions. Otherwise:
 
 * States keep their values after the end of a row. The later steps run on padding, and their results are dropped. If there is only
-  one row and the Scan may end before step T (``Lengths.most``), it stops at the end of this row and needs no mask.
+  one row and the Scan may end before step T (``Lengths.steps_to_run``), it stops at the end of this row and needs no mask.
 * An opset-8 Scan that scans an input backwards starts at the end of each row. So the real steps of each row are reversed outside
   the new Scan, which scans them forwards.
 * If the body may fail on padding, padding steps read the states and inputs of the row's first step instead, because that step did

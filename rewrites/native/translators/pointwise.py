@@ -167,7 +167,7 @@ def _division(call: TranslatorCall) -> Sequence[View]:
 def _check_divisor(call: TranslatorCall) -> None:
     """Raise PlanRefused if the divisor is an integer that may be zero.
 
-    The plan fails even in a branch that is not selected. It never fails in an fmod, which it computes with doubles.
+    The plan would then fail even in a branch that is not selected, but not in an fmod, which it computes with doubles.
     """
     known = call.known(1)
     if call.view(1).dtype not in _LARGEST and (known is None or not known.all()):
