@@ -23,7 +23,7 @@ from rewrites.driver.engine import count_operators, rewrite
 from rewrites.driver.loop_reports import describe_loop
 from rewrites.driver.model_changes import flatten_ifs
 from rewrites.driver.prepare import has_absent_nodes, has_loops, infer_again, name_free_dims, prepare
-from rewrites.driver.recurrent_nodes import may_need_rule
+from rewrites.driver.recurrent_nodes import model_may_need_rule
 from rewrites.driver.tidying import tidy
 from rewrites.graph.context import Context, Options
 from rewrites.graph.values import static_dims
@@ -247,4 +247,4 @@ def _nodes_to_look_at(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
         return True
     if "recurrent node" in subjects and any(map(may_be_reversed, recurrent)):
         return True
-    return may_need_rule(Context.of(model, Options(), evaluate))
+    return model_may_need_rule(Context.of(model, Options(), evaluate))

@@ -21,7 +21,14 @@ from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
 from rewrites.registry import DEFAULT_NODE_RULES, GUARD_RECURRENCE, NODE_RULES
 from rewrites.rule import NOTHING_HERE, Patch, Rule
 
-__all__ = ["ApplyPatch", "change_recurrent_nodes", "join_directions", "may_need_rule", "needs_rule", "replace_by_library_cells"]
+__all__ = [
+    "ApplyPatch",
+    "change_recurrent_nodes",
+    "join_directions",
+    "model_may_need_rule",
+    "node_may_need_rule",
+    "replace_by_library_cells",
+]
 
 
 ApplyPatch = Callable[[Rule[Any], NodeReport, Patch], Sequence[ir.Node] | None]
@@ -30,15 +37,15 @@ ApplyPatch = Callable[[Rule[Any], NodeReport, Patch], Sequence[ir.Node] | None]
 _PATCHES_PER_NODE = 40
 
 
-def may_need_rule(ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
+def model_may_need_rule(ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
     """Return True if one of ``rules`` may apply to a recurrent node of the model.
 
     If shapes are not inferred yet, the result may be True although no rule applies.
     """
-    return any(is_recurrent(node) and needs_rule(node, ctx, rules) for node in all_nodes(ctx.model.graph))
+    return any(is_recurrent(node) and node_may_need_rule(node, ctx, rules) for node in all_nodes(ctx.model.graph))
 
 
-def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
+def node_may_need_rule(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
     """Return True if one of ``rules`` may apply to the recurrent ``node``."""
     view = read(node)
     if isinstance(view, NotApplicable) or view.dtype is None:
@@ -166,8 +173,8 @@ def _reverse_nodes(rule: Rule[RecurrentNode], ctx: Context, apply_patch: ApplyPa
     return reports
 
 
-def _path_of(wanted: ir.Node, ctx: Context) -> str:
-    return next((where for other, where in with_paths(ctx.model.graph) if other is wanted), "main")
+def _path_of(node: ir.Node, ctx: Context) -> str:
+    return next((where for other, where in with_paths(ctx.model.graph) if other is node), "main")
 
 
 def replace_by_library_cells(ctx: Context, rules: Sequence[Rule[Any]], apply_patch: ApplyPatch) -> list[NodeReport]:

@@ -52,7 +52,7 @@ def write(
         if not _is_copy_in_place(step, memory):
             writer.add(step)
     states = [
-        PlanState(storage, _elements(offset, each.dtype), output if storage == Storage.OUTPUT_ROWS else region)
+        PlanState(storage, _offset_in_elements(offset, each.dtype), output if storage == Storage.OUTPUT_ROWS else region)
         for (storage, output), (region, offset), each in zip(memory.storages, state_places, states_in, strict=True)
     ]
     return Plan(
@@ -135,10 +135,10 @@ class _Writer:
         elif buffer.origin == Origin.CONSTANT:
             assert buffer.array is not None
             offset = self.constant(buffer.array.astype(NUMPY[buffer.dtype]).tobytes(), bytes_of(buffer.dtype))
-            value = Value(ValueKind.CONSTANT, 0, Size(buffer.size), _elements(offset, buffer.dtype), buffer.dtype)
+            value = Value(ValueKind.CONSTANT, 0, Size(buffer.size), _offset_in_elements(offset, buffer.dtype), buffer.dtype)
         elif buffer.origin == Origin.COMPUTED:
             region, offset = self.temporaries[buffer]
-            value = Value(ValueKind.TEMPORARY, region, Size(buffer.size), _elements(offset, buffer.dtype), buffer.dtype)
+            value = Value(ValueKind.TEMPORARY, region, Size(buffer.size), _offset_in_elements(offset, buffer.dtype), buffer.dtype)
         else:
             value = Value(_FROM_OUTSIDE[buffer.origin], buffer.index, Size(buffer.size), dtype=buffer.dtype)
         return self.values.setdefault(value, len(self.values))
@@ -167,7 +167,7 @@ class _Writer:
         return self.values.setdefault(Value(ValueKind.PACK, index, Size(rows * columns)), len(self.values))
 
 
-def _elements(words: int, dtype: int) -> Size:
+def _offset_in_elements(words: int, dtype: int) -> Size:
     """Convert an offset in words to an offset in elements."""
     return Size(4 * words // bytes_of(dtype))
 

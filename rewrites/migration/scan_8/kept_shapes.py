@@ -33,7 +33,7 @@ _Shapes = list[ir.Shape | None]
 
 def may_change(loop: ScanView, ctx: Context) -> bool:
     """Return True if a step may change the shape of a state of ``loop``, an opset-8 Scan."""
-    if _keep_shapes(loop):
+    if _states_keep_shapes(loop):
         return False
     input_shapes = [_shape_of_row(state.initial, 1) for state in loop.states]
     input_shapes += [_shape_of_row(scan.outer, 2) for scan in loop.scan_inputs]
@@ -48,7 +48,7 @@ def may_change(loop: ScanView, ctx: Context) -> bool:
     return bool(cases)
 
 
-def _keep_shapes(loop: ScanView) -> bool:
+def _states_keep_shapes(loop: ScanView) -> bool:
     return all(same(state.inner.shape, state.next.shape) for state in loop.states)
 
 
@@ -81,7 +81,7 @@ def _try_shapes(loop: ScanView, input_shapes: _Shapes, ctx: Context) -> list[_Sh
         equalities = next(_required_equalities(node), None)
         if equalities is not None:
             return [[_with_equal_size(shape, name, other) for shape in input_shapes] for name, other in equalities]
-    return [] if _keep_shapes(loop) else None
+    return [] if _states_keep_shapes(loop) else None
 
 
 def _shape_of_row(value: ir.Value, outer_axes: int) -> ir.Shape | None:
