@@ -27,10 +27,10 @@ from rewrites.base.abilities import Abilities
 from rewrites.base.errors import MigrationError
 from rewrites.driver.prepare import name_free_dims, prepare
 from rewrites.driver.tidying import tidy
-from rewrites.driver.unshielded import Shielded, holds_recurrent_nodes
+from rewrites.driver.unshielded import CrashCandidates, holds_recurrent_nodes
 from rewrites.graph.context import Context, Options
 from rewrites.graph.walk import all_nodes
-from rewrites.migration import Migration, is_left_standing, needs_inlining
+from rewrites.migration import Migration, is_scan_8_to_lift, needs_inlining
 from rewrites.migration import migrate as write_in_opset
 from rewrites.tidy.declared_outputs import detach_unproven_outputs
 from rewrites.tidy.moved_operands import FUSED_PART, functions_with_cast_transposes
@@ -116,10 +116,10 @@ def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHER
     unshielded = inline_functions(model, holds_recurrent_nodes) if unread_nodes(model.graph) else Inlining()
     name_free_dims(model)
     ctx = Context.of(model, Options(target=target), evaluate)
-    shielded = Shielded.of(model.graph)
+    shielded = CrashCandidates.of(model.graph)
     prepare(ctx)
     report = write_in_opset(ctx, opset)
-    guarded = shielded.guard(ctx, lambda _rule, _entry, patch: patch.edit())
+    guarded = shielded.guard_exposed(ctx, lambda _rule, _entry, patch: patch.edit())
     report.messages += [
         f"{entry.where} is now guarded by an If, because no Scan before it fails on empty input any more" for entry in guarded
     ]
@@ -138,4 +138,4 @@ def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHER
 
 def _has_old_scan(function: ir.Function, target: int) -> bool:
     source = function.opset_imports.get("", 1)
-    return any(is_left_standing(node, source, target) for node in all_nodes(function))
+    return any(is_scan_8_to_lift(node, source, target) for node in all_nodes(function))

@@ -19,7 +19,7 @@ from rewrites.base.abilities import Abilities
 from rewrites.base.errors import MigrationError, OptionError
 from rewrites.base.plain_text import shown
 from rewrites.driver.prepare import has_absent_nodes, has_loops, prepare
-from rewrites.driver.recurrent_nodes import may_be_refused
+from rewrites.driver.recurrent_nodes import model_may_need_rule
 from rewrites.driver.unshielded import holds_recurrent_nodes
 from rewrites.graph.context import Context, Options
 from rewrites.graph.marks import WAS_REFUSED
@@ -147,7 +147,7 @@ def _holds_nodes_to_change(model: ir.Model, source: int, rules: Sequence[Rule[An
     if _too_old(model, source):
         return True
     recurrent = source < since.SCAN and any(is_recurrent(node) for node in all_nodes(model.graph))
-    return recurrent and may_be_refused(Context.of(model, Options(), evaluate), rules)
+    return recurrent and model_may_need_rule(Context.of(model, Options(), evaluate), rules)
 
 
 def _too_old(model: ir.Model, source: int) -> bool:
@@ -202,7 +202,7 @@ def _has_nodes_that_must_change(model: ir.Model, target: Abilities, rules: Seque
     inline_functions(trial, holds_recurrent_nodes)
     ctx = Context.of(trial, Options(), evaluate)
     prepare(ctx)
-    return may_be_refused(ctx, rules) or has_absent_nodes(trial, target)
+    return model_may_need_rule(ctx, rules) or has_absent_nodes(trial, target)
 
 
 def _inlining_notes(outcome: Inlining, reason: str) -> list[str]:

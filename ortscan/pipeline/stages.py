@@ -20,10 +20,10 @@ from rewrites.base.vetoes import Vetoes
 from rewrites.cleanup.cleanup import clean_up
 from rewrites.direction.pairs import may_be_reversed, may_have_pairs
 from rewrites.driver.engine import count_operators, rewrite
-from rewrites.driver.loop_reports import nature
+from rewrites.driver.loop_reports import describe_loop
 from rewrites.driver.model_changes import flatten_ifs
-from rewrites.driver.prepare import has_absent_nodes, has_loops, learn_again, name_free_dims, prepare
-from rewrites.driver.recurrent_nodes import may_be_refused
+from rewrites.driver.prepare import has_absent_nodes, has_loops, infer_again, name_free_dims, prepare
+from rewrites.driver.recurrent_nodes import model_may_need_rule
 from rewrites.driver.tidying import tidy
 from rewrites.graph.context import Context, Options
 from rewrites.graph.values import static_dims
@@ -149,7 +149,7 @@ def _apply_rules(work: Work) -> None:
         debug=chosen.debug,
         progress=chosen.progress,
         clean=_clean_up if work.is_static else None,
-        learn=_clean_up_and_learn if work.is_static else learn_again,
+        learn=_clean_up_and_learn if work.is_static else infer_again,
     )
 
 
@@ -179,7 +179,7 @@ def _conclude(work: Work) -> None:
     work.report.changes = work.ctx.changes
     work.report.give_every_loop_a_reason()
     for loop in work.report.loops:
-        loop.is_a = nature(loop)
+        loop.is_a = describe_loop(loop)
     note_replaceable_defaults(work.model, work.report)
     note_where_loops_run(work.report, work.chosen.target)
 
@@ -229,7 +229,7 @@ def _clean_up(ctx: Context) -> None:
 
 def _clean_up_and_learn(ctx: Context) -> bool:
     _clean_up(ctx)
-    return learn_again(ctx)
+    return infer_again(ctx)
 
 
 def _nodes_to_look_at(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
@@ -247,4 +247,4 @@ def _nodes_to_look_at(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
         return True
     if "recurrent node" in subjects and any(map(may_be_reversed, recurrent)):
         return True
-    return may_be_refused(Context.of(model, Options(), evaluate))
+    return model_may_need_rule(Context.of(model, Options(), evaluate))

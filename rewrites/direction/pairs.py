@@ -19,7 +19,7 @@ from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
 from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, perm_of
 
-__all__ = ["Meeting", "Pair", "arrivals", "find_pairs", "may_be_reversed", "may_have_pairs", "meetings"]
+__all__ = ["JoiningConcat", "Pair", "concats_behind", "find_pairs", "joining_concats", "may_be_reversed", "may_have_pairs"]
 
 _REVERSE = frozenset({"Gather", "ReverseSequence", "Slice"})
 
@@ -28,8 +28,8 @@ _REVERSE = frozenset({"Gather", "ReverseSequence", "Slice"})
 class Pair:
     """A forward and a reverse node that otherwise differ only in weights, activations and initial states.
 
-    ``guards``: the two Ifs that contain the nodes if the nodes are in different graphs, else None. Both Ifs have the same
-    condition, and the nodes are in their branches of the same name.
+    ``guards``: None if both nodes are in the same graph. Otherwise the two Ifs that contain the nodes, in branches of the same
+    name. Both Ifs have the same condition.
     """
 
     forward: RecurrentNode
@@ -52,15 +52,15 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class JoiningConcat:
     """A Concat that joins a result of the forward node with the same result of the reverse node.
 
     Args:
         node: The Concat.
-        index: The operand that has the result of the forward node. The next operand has the result of the reverse node.
-        axes: For each axis of these operands, the axis of the nodes' results that it comes from. For example, it is
-            ``(0, 2, 3)`` if axis 1 is squeezed before the Concat.
-        axis: The axis of the operands along which the Concat joins them.
+        index: The index of the operand from the forward node. The next operand is from the reverse node.
+        axes: Maps each axis of these two operands to an axis of the nodes' results. For example, ``(0, 2, 3)`` means that axis 1
+            of the results is squeezed before the Concat.
+        axis: The axis along which the Concat joins the two operands.
     """
 
     node: ir.Node
@@ -70,7 +70,7 @@ class Meeting:
 
 
 def may_have_pairs(graph: ir.Graph) -> bool:
-    """Return True if ``graph`` has both forward and reverse nodes."""
+    """Return True if ``graph`` has both a forward and a reverse recurrent node."""
     return {(False,), (True,)} <= {view.reverse for view in _views(graph)}
 
 
@@ -85,10 +85,10 @@ def find_pairs(graph: ir.Graph, opset: int) -> list[Pair]:
     """Return the pairs of nodes in ``graph`` and its nested graphs. Each node is in at most one pair."""
     same, ifs = SameValues(), _ifs(graph)
     views = [view for view in _views(graph) if view.directions == 1 and not view.batch_first]
-    pairs = _matched(views, id, same, opset)
+    pairs = _pair_views(views, id, same, opset)
     paired = {view.node for pair in pairs for view in pair.views}
-    left = [view for view in views if view.node not in paired]
-    for pair in _matched(left, lambda inner: _guard_key(inner, ifs, same), same, opset):
+    unpaired = [view for view in views if view.node not in paired]
+    for pair in _pair_views(unpaired, lambda inner: _guard_key(inner, ifs, same), same, opset):
         forth, back = (view.node.graph for view in pair.views)
         if forth is not back and isinstance(forth, ir.Graph) and isinstance(back, ir.Graph):
             pairs.append(Pair(pair.forward, pair.backward, (ifs[forth][0], ifs[back][0])))
@@ -106,11 +106,17 @@ def _ifs(graph: ir.Graph) -> dict[ir.Graph, tuple[ir.Node, str]]:
     return ifs
 
 
-def _matched(views: Sequence[RecurrentNode], key_of: Callable[[object], Hashable], same: SameValues, opset: int) -> list[Pair]:
+def _pair_views(views: Sequence[RecurrentNode], key_of: Callable[[object], Hashable], same: SameValues, opset: int) -> list[Pair]:
     """Pair each forward node with a reverse node of the same settings and the same input sequence.
 
-    If several reverse nodes fit, prefer one whose results are concatenated with the results of the forward node. ``key_of`` maps
-    the graph that contains a node to a key. Only nodes with equal keys are paired. Nodes with the key None are skipped.
+    If several reverse nodes fit, prefer one whose results are concatenated with the results of the forward node.
+
+    Args:
+        views: The nodes.
+        key_of: Maps the graph that contains a node to a key. Only nodes with equal keys are paired, and nodes with the key None are
+            skipped.
+        same: Recognises equal values.
+        opset: The opset of the model.
     """
     groups: dict[Hashable, tuple[list[RecurrentNode], list[RecurrentNode]]] = {}
     for view in views:
@@ -124,14 +130,14 @@ def _matched(views: Sequence[RecurrentNode], key_of: Callable[[object], Hashable
         for forward in forwards:
             candidates = [Pair(forward, backward) for backward in backwards]
             if candidates:
-                chosen = next((pair for pair in candidates if _meet(pair, opset)), candidates[0])
-                backwards.remove(chosen.backward)
-                pairs.append(chosen)
+                best = next((pair for pair in candidates if _are_results_joined(pair, opset)), candidates[0])
+                backwards.remove(best.backward)
+                pairs.append(best)
     return pairs
 
 
-def _meet(pair: Pair, opset: int) -> bool:
-    return any(forth is not None and back is not None and meetings(forth, back, opset) for forth, back in pair.outputs)
+def _are_results_joined(pair: Pair, opset: int) -> bool:
+    return any(forth is not None and back is not None and joining_concats(forth, back, opset) for forth, back in pair.outputs)
 
 
 def _guard_key(inner: object, ifs: dict[ir.Graph, tuple[ir.Node, str]], same: SameValues) -> Hashable:
@@ -141,55 +147,60 @@ def _guard_key(inner: object, ifs: dict[ir.Graph, tuple[ir.Node, str]], same: Sa
     return (id(node.graph), same.number(node.inputs[0]), name)
 
 
-def meetings(forth: ir.Value, back: ir.Value, opset: int) -> list[Meeting]:
-    """Return the Concats that join ``forth`` and ``back`` as a bidirectional node would.
+def joining_concats(forward: ir.Value, backward: ir.Value, opset: int) -> list[JoiningConcat]:
+    """Return the Concats that join ``forward`` and ``backward`` as a bidirectional node would.
 
-    ``forth`` and ``back`` are the same result of the forward and the reverse node of a pair. The Concat must join them along the
-    directions axis. Or, if the directions axis was squeezed before the Concat, it must join them along the last axis.
+    The Concat must join along the directions axis, or along the last axis if the directions axis is squeezed before the Concat.
+
+    Args:
+        forward: A result of the forward node of a pair.
+        backward: The same result of the reverse node.
+        opset: The opset of the model.
     """
-    if forth.shape is None or back.shape is None or len(forth.shape) != len(back.shape):
+    if forward.shape is None or backward.shape is None or len(forward.shape) != len(backward.shape):
         return []
-    rank, met = len(forth.shape), list[Meeting]()
-    theirs = {(node, index): axes for node, index, axes in arrivals(back, opset)}
-    for node, index, axes in arrivals(forth, opset):
-        if theirs.get((node, index + 1)) != axes:
+    rank, found = len(forward.shape), list[JoiningConcat]()
+    backward_axes = {(node, index): axes for node, index, axes in concats_behind(backward, opset)}
+    for node, index, axes in concats_behind(forward, opset):
+        if backward_axes.get((node, index + 1)) != axes:
             continue
         axis = axis_of(node, 0, len(axes))
         direction = rank - 3
         if axes[axis] == direction or (axes[axis] == rank - 1 and direction not in axes):
-            met.append(Meeting(node, index, axes, axis))
-    return met
+            found.append(JoiningConcat(node, index, axes, axis))
+    return found
 
 
-def arrivals(value: ir.Value, opset: int) -> list[tuple[ir.Node, int, tuple[int, ...]]]:
-    """Return the Concats that read ``value`` directly, or behind Identities, Transposes and Squeezes.
+def concats_behind(value: ir.Value, opset: int) -> list[tuple[ir.Node, int, tuple[int, ...]]]:
+    """Return the Concats that read ``value`` directly, or through Identities, Transposes and Squeezes.
 
     Returns:
-        A tuple for each Concat: the Concat, the operand index, and the axis of ``value`` for each axis of that operand.
+        A triple for each Concat: the Concat, the index of its operand, and the axes of ``value`` to which the axes of the operand
+        correspond, in order.
     """
-    concats, waiting = list[tuple[ir.Node, int, tuple[int, ...]]](), [(value, tuple(range(len(value.shape or ()))))]
-    while waiting:
-        moved, axes = waiting.pop()
+    concats, pending = list[tuple[ir.Node, int, tuple[int, ...]]](), [(value, tuple(range(len(value.shape or ()))))]
+    while pending:
+        moved, axes = pending.pop()
         for node, index in moved.uses():
             if node.domain != "":
                 continue
             if node.op_type == "Concat":
                 concats.append((node, index, axes))
             elif index == 0 and node.op_type == "Identity":
-                waiting.append((node.outputs[0], axes))
+                pending.append((node.outputs[0], axes))
             elif index == 0 and node.op_type == "Transpose":
-                waiting.append((node.outputs[0], tuple(axes[i] for i in perm_of(node, len(axes)))))
+                pending.append((node.outputs[0], tuple(axes[i] for i in perm_of(node, len(axes)))))
             elif index == 0 and node.op_type == "Squeeze":
-                gone = axes_of(node, opset, len(axes))
-                if gone is not None and gone is not DYNAMIC:
-                    waiting.append((node.outputs[0], tuple(axis for i, axis in enumerate(axes) if i not in gone)))
+                squeezed = axes_of(node, opset, len(axes))
+                if squeezed is not None and squeezed is not DYNAMIC:
+                    pending.append((node.outputs[0], tuple(axis for i, axis in enumerate(axes) if i not in squeezed)))
     return concats
 
 
 def may_be_reversed(node: ir.Node) -> bool:
-    """Return True if the sequence of ``node`` comes from a Gather, ReverseSequence or Slice.
+    """Return True if an operator that may reverse the order computes the sequence that ``node`` reads.
 
-    Such an operator may reverse the sequence.
+    Such operators are Gather, ReverseSequence and Slice.
     """
     producer = producer_of(node.inputs[0]) if node.inputs else None
     while producer is not None and producer.op_type in ("Identity", "Transpose"):

@@ -23,7 +23,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if the input sequence of the node is reversed, and each reader reverses the output."""
+    """Return a patch if the node reads a reversed sequence, and each reader reverses its output."""
     if view.directions != 1 or view.batch_first or view.input("sequence_lens") is not None or not may_be_reversed(view.node):
         return NOTHING_HERE
     reversals = Reversals(ctx.opset, ctx.model.graph)

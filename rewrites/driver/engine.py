@@ -8,12 +8,12 @@ import onnx_ir as ir
 
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import LoopReport, Reason, RewriteReport
-from rewrites.driver.applying import Applying, ask
+from rewrites.driver.applying import Applying, try_rule
 from rewrites.driver.loop_engine import LoopEngine
-from rewrites.driver.loop_reports import adopt_loops, close_reports
-from rewrites.driver.recurrent_nodes import change_recurrent_nodes, hand_over_cells, join_directions
+from rewrites.driver.loop_reports import close_reports, report_new_loops
+from rewrites.driver.recurrent_nodes import change_recurrent_nodes, join_directions, replace_by_library_cells
 from rewrites.driver.rolling import roll_up_steps
-from rewrites.driver.unshielded import Shielded
+from rewrites.driver.unshielded import CrashCandidates
 from rewrites.graph.context import Context
 from rewrites.graph.marks import REPORT
 from rewrites.graph.walk import all_nodes
@@ -24,7 +24,7 @@ from rewrites.rule import Rule
 __all__ = ["count_operators", "rewrite"]
 
 _SWEEPS = 100
-_LESSONS = 3
+_MOST_INFERENCES = 3
 
 
 def rewrite(
@@ -45,8 +45,9 @@ def rewrite(
         stop_after: The largest number of patches to apply; None for any number.
         debug: Check the invariants after each patch.
         progress: Called in the first sweep after each loop, with the number of loops done and the number of all loops.
-        clean: Cleans up the model. Called after unrolled steps are rolled up.
-        learn: Infers shapes again. Called when no rule applies any more. If it returns True, the rules are tried again.
+        clean: A function that cleans up the model. Called after unrolled steps are rolled up.
+        learn: A function that infers shapes again. Called when no rule applies any more. If it returns True, the rules are tried
+            again.
 
     Raises:
         MalformedLoop: A loop is invalid.
@@ -54,7 +55,7 @@ def rewrite(
     ctx.rules = rules
     report = RewriteReport(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
     applying = Applying(ctx, report, stop_after, debug)
-    shielded = Shielded.of(ctx.model.graph)
+    crash_candidates = CrashCandidates.of(ctx.model.graph)
     rolling = [rule for rule in rules if rule.subject == "written-out steps"]
     roll_up_steps(applying, rolling)
     if clean is not None:
@@ -63,17 +64,19 @@ def rewrite(
     report.nodes = change_recurrent_nodes(ctx, rules, applying.change_node)
     on_loops = [rule for rule in rules if rule.subject == "loop"]
     loops = LoopEngine(applying, [rule for rule in on_loops if rule.phase != "native"])
-    refused = _until_none_fires(applying, loops, [rule for rule in rules if rule.subject == "absent node"], progress, learn)
+    remaining_nodes = _apply_until_none_fires(
+        applying, loops, [rule for rule in rules if rule.subject == "absent node"], progress, learn
+    )
     native = LoopEngine(applying, [rule for rule in on_loops if rule.phase == "native"])
-    native.hand_over()
-    close_reports(ctx, report, loops.spare(), applying.unrolled)
-    report.loops += refused
-    for gone in report.loops:
-        if gone.fate == "removed":
-            gone.reasons = []
-    report.nodes += shielded.guard(ctx, applying.change_node)
+    native.apply_outer_first()
+    close_reports(ctx, report, loops.prevent_new_crashes(), applying.unrolled)
+    report.loops += remaining_nodes
+    for entry in report.loops:
+        if entry.fate == "removed":
+            entry.reasons = []
+    report.nodes += crash_candidates.guard_exposed(ctx, applying.change_node)
     report.pairs = join_directions(ctx, rules, applying.change_node)
-    report.cells = hand_over_cells(ctx, rules, applying.change_node)
+    report.cells = replace_by_library_cells(ctx, rules, applying.change_node)
     report.operators_after = count_operators(ctx.model.graph)
     return report
 
@@ -83,35 +86,41 @@ def count_operators(graph: ir.Graph) -> Counter[str]:
     return Counter(node.op_type if not node.domain else f"{node.domain}.{node.op_type}" for node in all_nodes(graph))
 
 
-def _until_none_fires(
+def _apply_until_none_fires(
     applying: Applying,
     engine: LoopEngine,
     on_absent: Sequence[Rule[Any]],
     progress: Callable[[int, int], None] | None,
     learn: Callable[[Context], bool] | None,
 ) -> list[LoopReport]:
-    """Apply the rules on loops, and ``on_absent``, until none applies.
+    """Apply the rules of ``engine`` and the rules ``on_absent`` until none applies.
 
-    ``on_absent`` has the rules that turn recurrent nodes into loops if the target does not support the nodes. Return a report on
-    each such node that remains in the model.
+    Return a report on each recurrent node that remains in the model although the target does not support it.
+
+    Args:
+        applying: Applies the patches.
+        engine: Applies the rules on loops.
+        on_absent: The rules that turn recurrent nodes that the target does not support into loops.
+        progress: As in ``rewrite``.
+        learn: As in ``rewrite``.
     """
     ctx, report = applying.ctx, applying.report
-    loops = engine.repair(adopt_loops(ctx, report))
-    learned = lessons = 0
+    loops = engine.repair(report_new_loops(ctx, report))
+    patches_when_inferred = inferences = 0
     for sweep in range(_SWEEPS):
         fired = len(report.patches)
         loops = engine.sweep(loops, progress if sweep == 0 else None)
         if len(report.patches) > fired:
             continue
-        unrolled, refused = _unroll_nodes(applying, on_absent)
+        unrolled, remaining_nodes = _unroll_nodes(applying, on_absent)
         if not unrolled:
-            lessons = lessons + 1 if fired == learned else 1
-            if learn is None or not fired or applying.is_over or lessons > _LESSONS or not learn(ctx):
-                return refused
-            learned = fired
-        engine.ask_all_again()
-        loops = adopt_loops(ctx, report)
-    engine.give_up()
+            inferences = inferences + 1 if fired == patches_when_inferred else 1
+            if learn is None or not fired or applying.is_over or inferences > _MOST_INFERENCES or not learn(ctx):
+                return remaining_nodes
+            patches_when_inferred = fired
+        engine.revisit_all()
+        loops = report_new_loops(ctx, report)
+    engine.report_limit()
     return []
 
 
@@ -120,20 +129,20 @@ def _unroll_nodes(applying: Applying, rules: Sequence[Rule[Absent]]) -> tuple[in
 
     Return the number of nodes that became loops, and a report on each node that remains.
     """
-    ctx, count, refused = applying.ctx, 0, list[LoopReport]()
+    ctx, count, remaining = applying.ctx, 0, list[LoopReport]()
     if not rules or ctx.options.unroll.steps == 0:
-        return 0, refused
+        return 0, remaining
     for absent in absent_nodes(ctx):
         entry = LoopReport(absent.where, absent.node.op_type, absent.steps, 1, 1)
         for rule in rules:
-            outcome = ask(rule, absent, entry.where, ctx)
+            outcome = try_rule(rule, absent, entry.where, ctx)
             if isinstance(outcome, NotApplicable):
                 entry.reasons.append(Reason(rule.name, outcome.code, outcome.detail))
-                refused.append(entry)
+                remaining.append(entry)
             elif not applying.is_over:
                 applying.apply(rule, entry, outcome)
                 count += 1
                 applying.report.loops.append(entry)
                 for node in loops_in(ctx.model.graph):
                     REPORT.put_new(node, entry)
-    return count, refused
+    return count, remaining

@@ -1,7 +1,7 @@
 """Creates the reports of loops, and completes them after the last rule.
 
 A report has the path of the loop, its module in the exported program, its number of nodes before and after, and its fate.
-``nature`` describes in words what a loop computes.
+``describe_loop`` describes in words what a loop computes.
 """
 
 import ast
@@ -18,20 +18,20 @@ from rewrites.loops import is_loop, loops_in, view
 from rewrites.loops.view import nodes_with_paths
 from rewrites.registry import RULES
 
-__all__ = ["adopt_loops", "close_reports", "nature", "scope_of"]
+__all__ = ["close_reports", "describe_loop", "report_new_loops", "scope_of"]
 
 
-def adopt_loops(ctx: Context, report: RewriteReport) -> list[ir.Node]:
-    """Create a report for each loop of the model that has none. Return all loops, inner loops first.
+def report_new_loops(ctx: Context, report: RewriteReport) -> list[ir.Node]:
+    """Create a report for each loop of the model that has none yet. Return all loops, inner loops first.
 
-    Raise MalformedLoop if such a loop is invalid.
+    Raise MalformedLoop if a loop without a report is invalid.
     """
     loops = loops_in(ctx.model.graph)
     if not all(map(REPORT.on, loops)):
         for node, where in nodes_with_paths(ctx.model.graph):
             if is_loop(node) and not REPORT.on(node):
                 loop = view(node, ctx.opset)
-                size = _size(loop.body)
+                size = _node_count(loop.body)
                 entry = LoopReport(where, "Scan-8" if loop.batched else loop.kind, loop.steps, size, size, scope=scope_of(node))
                 REPORT.put(node, entry)
                 report.loops.append(entry)
@@ -53,7 +53,7 @@ def close_reports(ctx: Context, report: RewriteReport, loops: Sequence[ir.Node],
     for node in loops:
         entry = REPORT.of(node)
         if entry is not None:
-            entry.nodes_after += _size(view(node, ctx.opset).body)
+            entry.nodes_after += _node_count(view(node, ctx.opset).body)
             entry.fate = _fate(entry)
 
 
@@ -63,7 +63,7 @@ def _fate(entry: LoopReport) -> Fate:
     return "rewritten" if entry.fired else "kept"
 
 
-def _size(body: ir.Graph) -> int:
+def _node_count(body: ir.Graph) -> int:
     return sum(1 for _ in all_nodes(body))
 
 
@@ -78,20 +78,20 @@ def scope_of(node: ir.Node) -> str:
     no module in the metadata of ``node``.
     """
     noted = node.metadata_props
-    names, classes = _listed(noted, _NAMES)[:-1], _listed(noted, _CLASSES)[:-1]
+    names, classes = _metadata_list(noted, _NAMES)[:-1], _metadata_list(noted, _CLASSES)[:-1]
     if not names and not classes:
-        names, classes = _of_space(noted.get(_SPACE, ""))
+        names, classes = _modules_of_namespace(noted.get(_SPACE, ""))
     module = next((name for name in reversed(names) if name), "")
     kind = classes[-1].rpartition(".")[2] if classes else ""
     return plain(cut(f"{module} ({kind})" if module and kind else module or kind, _LONGEST_SHOWN))
 
 
-def _listed(noted: Mapping[str, str], key: str) -> list[str]:
-    """Return the list of strings that the metadata entry ``key`` holds in Python syntax.
+def _metadata_list(metadata: Mapping[str, str], key: str) -> list[str]:
+    """Return the list of strings in the metadata entry ``key``, which is written as a Python list.
 
     Return an empty list if the entry is absent or invalid.
     """
-    text = noted.get(key, "")
+    text = metadata.get(key, "")
     try:
         items = ast.literal_eval(text) if text and len(text) <= _LONGEST else []
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -99,13 +99,13 @@ def _listed(noted: Mapping[str, str], key: str) -> list[str]:
     return [str(item) for item in items] if isinstance(items, list) else []
 
 
-def _of_space(space: str) -> tuple[list[str], list[str]]:
-    """Return the names and the classes of the modules in ``space``, outer modules first.
+def _modules_of_namespace(namespace: str) -> tuple[list[str], list[str]]:
+    """Return two lists: the names and the classes of the modules in ``namespace``, outer modules first.
 
-    ``": Model/encoder.rnn: GRUCell/scan: torch.ops..."`` has the names ``""``, ``"encoder.rnn"`` and the classes ``"Model"``,
-    ``"GRUCell"``. The last part is the operator itself, and is ignored.
+    For example, ``": Model/encoder.rnn: GRUCell/scan: torch.ops..."`` gives ``["", "encoder.rnn"]`` and ``["Model", "GRUCell"]``.
+    The last part of the namespace is the operator itself, and is ignored.
     """
-    parts = [part.partition(": ") for part in space[:_LONGEST].split("/")[:-1] if ": " in part]
+    parts = [part.partition(": ") for part in namespace[:_LONGEST].split("/")[:-1] if ": " in part]
     return [name for name, _, _ in parts], [kind for _, _, kind in parts]
 
 
@@ -125,7 +125,7 @@ _BY_CODE = (
 _RECURRENT = ("RNN", "LSTM", "GRU")
 
 
-def nature(entry: LoopReport) -> str:
+def describe_loop(entry: LoopReport) -> str:
     """Describe in words what the loop of ``entry`` computes, for example ``recurrence``.
 
     Return an empty text if unknown.
@@ -139,8 +139,8 @@ def nature(entry: LoopReport) -> str:
     if natures:
         return " and ".join(dict.fromkeys(natures))
     codes = [reason.code for reason in entry.reasons]
-    for begin, said in _BY_CODE:
-        if any(code.startswith(begin) for code in codes):
-            return said
+    for prefix, description in _BY_CODE:
+        if any(code.startswith(prefix) for code in codes):
+            return description
     is_map = entry.fate == "removed" and any(fired.rule == "loop-fission" for fired in entry.fired)
     return "steps that do not need each other" if is_map else ""

@@ -9,7 +9,7 @@ from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import Fired
 from rewrites.cleanup.cleanup import clean_up
 from rewrites.cleanup.constant_branches import is_if
-from rewrites.driver.applying import ask
+from rewrites.driver.applying import try_rule
 from rewrites.graph.context import Context
 from rewrites.graph.walk import node_graphs
 from rewrites.loops import is_loop
@@ -22,49 +22,49 @@ __all__ = ["change_model", "flatten_ifs"]
 
 def change_model(rule: Rule[ir.Model], ctx: Context) -> bool:
     """Apply ``rule`` to the model. Return True if it changed the model."""
-    outcome = None if rule.name in ctx.left_out else ask(rule, ctx.model, "main", ctx)
+    outcome = None if rule.name in ctx.left_out else try_rule(rule, ctx.model, "main", ctx)
     if not isinstance(outcome, Patch):
         return False
-    _make(rule.name, "main", outcome, ctx)
+    _apply_and_record(rule.name, "main", outcome, ctx)
     return True
 
 
 def flatten_ifs(ctx: Context) -> tuple[int, list[str]]:
-    """Replace each If by the nodes of both branches and a choice between their results.
+    """Replace each If by the nodes of both branches and a selection of their results.
 
-    This is done for targets that do not support If. Return the number of replaced Ifs, and messages on the replaced and the
-    remaining Ifs.
+    This is done for targets that do not support If. Return a pair: the number of replaced Ifs, and messages on the replaced and
+    the remaining Ifs.
     """
     if FLATTEN_IFS.name in ctx.left_out:
         return 0, []
-    done, left = _in_graph(ctx.model.graph, "main", ctx)
-    if done:
+    flattened, obstacles = _flatten_in_graph(ctx.model.graph, "main", ctx)
+    if flattened:
         clean_up(ctx.model.graph, list(ctx.model.graph), ctx)
-    name, count = ctx.options.target.name, "one If" if done == 1 else f"{done} Ifs"
-    said = [f"{name} has no If: of {count} both branches run, and the condition chooses"] if done else []
-    return done, said + [f"{name} has no If: {reason}, so it falls back to onnxruntime's CPU" for reason in left]
+    name, count = ctx.options.target.name, "one If" if flattened == 1 else f"{flattened} Ifs"
+    messages = [f"{name} has no If: of {count} both branches run, and the condition chooses"] if flattened else []
+    return flattened, messages + [f"{name} has no If: {reason}, so it falls back to onnxruntime's CPU" for reason in obstacles]
 
 
-def _in_graph(graph: ir.Graph, path: str, ctx: Context) -> tuple[int, list[str]]:
-    done, left = 0, list[str]()
+def _flatten_in_graph(graph: ir.Graph, path: str, ctx: Context) -> tuple[int, list[str]]:
+    flattened, obstacles = 0, list[str]()
     for node in list(graph):
         if is_loop(node):
             continue
         here = f"{path}/{node.op_type} {label(node)}"
         for nested in node_graphs(node):
-            more, reasons = _in_graph(nested, here, ctx)
-            done, left = done + more, left + reasons
+            inner_flattened, inner_obstacles = _flatten_in_graph(nested, here, ctx)
+            flattened, obstacles = flattened + inner_flattened, obstacles + inner_obstacles
         if is_if(node):
-            outcome = ask(FLATTEN_IFS, node, here, ctx)
+            outcome = try_rule(FLATTEN_IFS, node, here, ctx)
             if isinstance(outcome, Patch):
-                _make(FLATTEN_IFS.name, here, outcome, ctx)
-                done += 1
+                _apply_and_record(FLATTEN_IFS.name, here, outcome, ctx)
+                flattened += 1
             elif isinstance(outcome, NotApplicable) and not outcome.silent:
-                left.append(outcome.detail)
-    return done, left
+                obstacles.append(outcome.detail)
+    return flattened, obstacles
 
 
-def _make(rule: str, where: str, patch: Patch, ctx: Context) -> None:
+def _apply_and_record(rule: str, where: str, patch: Patch, ctx: Context) -> None:
     with ctx.vetoes.blaming(rule, where):
         patch.edit()
     ctx.changes.append(Fired(len(ctx.changes) + 1, rule, where, patch.what, patch.outcome))

@@ -26,7 +26,7 @@ from rewrites.recurrent_nodes.absent_nodes import is_a_recurrence, lacks
 from rewrites.registry import BEFORE
 from rewrites.tidy.quantization_notes import note_quantized_outputs, note_quantized_weights
 
-__all__ = ["has_absent_nodes", "has_loops", "learn_again", "name_free_dims", "prepare"]
+__all__ = ["has_absent_nodes", "has_loops", "infer_again", "name_free_dims", "prepare"]
 
 _INFERRED_BYTES = 1 << 12
 
@@ -40,7 +40,7 @@ def has_loops(model: ir.Model) -> bool:
 
 
 def has_absent_nodes(model: ir.Model, target: Abilities) -> bool:
-    """Return True if ``target`` has no loops, and ``model`` has an If or recurrent node that it lacks."""
+    """Return True if ``target`` has no loops and does not support an If or recurrent node of ``model``."""
     if target.loops:
         return False
     has_if = "If" in target.control_flow
@@ -66,13 +66,13 @@ def prepare(ctx: Context) -> None:
     graph = ctx.model.graph
     if not has_order(graph):
         graph.sort()
-    _name_apart(graph, set(), ctx)
+    _make_names_unique(graph, set(), ctx)
     for owner in [graph, *inner_graphs(graph)]:
         for value in owner.initializers.values():
             if value.const_value is not None and not value.is_graph_input():
                 value.shape = ir.Shape(value.const_value.shape.numpy())
     _move_weights_out(ctx, _INFERRED_BYTES)
-    _forget_names_in_bodies(graph)
+    _remove_dim_names_in_bodies(graph)
     _declare_steps_and_conditions(graph)
     set_onesided(graph)
     remove_trailing_absent_inputs(graph, ctx.opset)
@@ -84,71 +84,73 @@ def prepare(ctx: Context) -> None:
     _move_weights_out(ctx, 0)
     for body in [body for node in all_nodes(graph) if is_loop(node) for body in node_graphs(node)]:
         dequantize_outside(body, graph, ctx.names)
-    _learn_from_captures(ctx)
+    _infer_body_shapes(ctx)
     make_range_inputs_scalars(graph, ctx.builder)
     note_quantized_weights(graph)
-    _decide(ctx)
+    _fold_known_values(ctx)
 
 
-def learn_again(ctx: Context) -> bool:
+def infer_again(ctx: Context) -> bool:
     """Remove unread nodes, infer unknown shapes again, and fold known trip counts and conditions of Ifs.
 
-    Return True if a rule may now apply, because a shape, trip count or condition became known, or because a result of a loop is
-    not read any more. When rules build nodes, shapes are inferred node by node. This function infers the shapes of the complete
-    model, and so finds more sizes.
+    Rules infer shapes only for the nodes that they build. This function infers the shapes of the complete model, and so finds more
+    sizes. It does nothing if the model has no loop, no If, and no pair of a forward and a reverse recurrent node.
 
-    It does nothing if the model has no loops, no Ifs, and not both forward and reverse recurrent nodes.
+    Return True if a rule may now apply, for one of these reasons:
+
+    * A shape, trip count or condition became known.
+    * No node reads a result of a loop any more.
     """
     graph = ctx.model.graph
     if not may_have_pairs(graph) and not any(is_loop(node) or is_if(node) for node in all_nodes(graph)):
         return False
     read = [value for node in all_nodes(graph) if is_loop(node) for value in node.outputs if value.uses()]
     remove_unread(graph)
-    freed = any(not value.uses() for value in read)
+    is_unread_now = any(not value.uses() for value in read)
     before = shapes_of(inner_values(graph))
     if not all(map(_is_known, before.values())):
-        _forget_names_in_bodies(graph)
+        _remove_dim_names_in_bodies(graph)
         put_bounds_into_bodies(ctx)
         insert_identities(ctx)
         infer_model(ctx.model)
         take_bounds_out_of_bodies(ctx)
         remove_identities(ctx)
-        _learn_from_captures(ctx)
-    decided = _decide(ctx)
-    return freed or decided or any(_says_more(value.shape, shape) for value, shape in before.items())
+        _infer_body_shapes(ctx)
+    folded = _fold_known_values(ctx)
+    return is_unread_now or folded or any(_is_more_known(value.shape, shape) for value, shape in before.items())
 
 
 def _is_known(shape: ir.Shape | None) -> bool:
     return shape is not None and not any(map(is_unknown, shape.dims))
 
 
-def _says_more(now: ir.Shape | None, before: ir.Shape | None) -> bool:
-    if now is None or before is None:
-        return before is not now
-    pairs = zip(now.dims, before.dims, strict=False)
+def _is_more_known(new_shape: ir.Shape | None, old_shape: ir.Shape | None) -> bool:
+    if new_shape is None or old_shape is None:
+        return old_shape is not new_shape
+    pairs = zip(new_shape.dims, old_shape.dims, strict=False)
     return any(
         (isinstance(new, int) and not isinstance(old, int)) or (is_unknown(old) and not is_unknown(new)) for new, old in pairs
     )
 
 
-def _decide(ctx: Context) -> bool:
-    """Turn known trip counts and conditions into constants. Return True if the model changed."""
-    decided = False
+def _fold_known_values(ctx: Context) -> bool:
+    """Replace known trip counts and conditions by constants. Return True if the model changed."""
+    changed = False
     while sum(change_model(rule, ctx) for rule in BEFORE):
-        decided = True
-    return decided
+        changed = True
+    return changed
 
 
-def _move_weights_out(ctx: Context, least: int) -> None:
-    """Move the initializers of at least ``least`` bytes from loop bodies to the main graph."""
+def _move_weights_out(ctx: Context, min_bytes: int) -> None:
+    """Move the initializers of at least ``min_bytes`` bytes from loop bodies to the main graph."""
     graph = ctx.model.graph
     for node in all_nodes(graph):
         if is_loop(node):
             for body in node_graphs(node):
-                lift_initializers(body, graph, ctx.names, least)
+                lift_initializers(body, graph, ctx.names, min_bytes)
 
 
-def _learn_from_captures(ctx: Context) -> None:
+def _infer_body_shapes(ctx: Context) -> None:
     """Infer the shapes in loop bodies that onnx's inference could not find.
 
     onnx ignores constants from outside the body, and does not refine a declared shape that has unknown sizes.
@@ -167,10 +169,10 @@ def _is_captured_number(value: ir.Value, body: ir.Graph) -> bool:
     return whole and value.graph is not body and const_array(value) is not None
 
 
-def _forget_names_in_bodies(graph: ir.Graph) -> None:
+def _remove_dim_names_in_bodies(graph: ir.Graph) -> None:
     """Remove the names of dimensions in loop bodies.
 
-    The same name may mean another size outside the body. Inference then finds the names that are valid everywhere.
+    The same name may mean another size outside the body. Shape inference then declares the names that are valid in the whole model.
     """
     for body in (body for node in all_nodes(graph) if is_loop(node) for body in node_graphs(node)):
         for value in [*body.inputs, *inner_values(body)]:
@@ -178,7 +180,7 @@ def _forget_names_in_bodies(graph: ir.Graph) -> None:
 
 
 def _declare_steps_and_conditions(graph: ir.Graph) -> None:
-    """Declare the step number and the condition in each Loop body if their types or shapes are missing.
+    """Declare missing types and shapes of the step number and the condition in each Loop body.
 
     onnxruntime needs the ranks of both.
     """
@@ -195,12 +197,16 @@ def _declare_steps_and_conditions(graph: ir.Graph) -> None:
                 value.shape = rank if value.shape is None else value.shape
 
 
-def _name_apart(graph: ir.Graph, used: set[str], ctx: Context) -> None:
-    """Rename values of ``graph`` and its nested graphs if another graph has the same name.
+def _make_names_unique(graph: ir.Graph, used: set[str], ctx: Context) -> None:
+    """Rename values of ``graph`` and its nested graphs if another graph defines the same name.
 
-    ``used``: the names of the graphs visited before. The names of ``graph`` are added to it. If two graphs define the same name,
-    onnxruntime refuses some models, and onnx's inference confuses the elements of the two values. Names of the main graph do not
-    change, because it is visited first.
+    With equal names, onnxruntime refuses some models, and onnx's inference confuses the elements of the two values. The main graph
+    is visited first, so it keeps its names.
+
+    Args:
+        graph: The graph to visit.
+        used: The names in the graphs that were visited before. The names in ``graph`` are added.
+        ctx: Creates the new names.
     """
     own = [*graph.inputs, *(value for value in graph.initializers.values() if not value.is_graph_input())]
     own += [value for node in graph for value in node.outputs if value.name]
@@ -215,4 +221,4 @@ def _name_apart(graph: ir.Graph, used: set[str], ctx: Context) -> None:
     used.update(value.name or "" for value in own)
     for node in graph:
         for inner in node_graphs(node):
-            _name_apart(inner, used, ctx)
+            _make_names_unique(inner, used, ctx)

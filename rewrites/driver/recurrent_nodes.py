@@ -12,7 +12,7 @@ from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import NodeReport, Reason
 from rewrites.cleanup.cleanup import remove_unread
 from rewrites.direction.pairs import find_pairs, may_be_reversed, may_have_pairs
-from rewrites.driver.applying import ask
+from rewrites.driver.applying import try_rule
 from rewrites.graph.context import Context
 from rewrites.graph.marks import WAS_REFUSED
 from rewrites.graph.walk import all_nodes
@@ -21,24 +21,31 @@ from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
 from rewrites.registry import DEFAULT_NODE_RULES, GUARD_RECURRENCE, NODE_RULES
 from rewrites.rule import NOTHING_HERE, Patch, Rule
 
-__all__ = ["Fire", "change_recurrent_nodes", "hand_over_cells", "join_directions", "may_be_refused", "needs_rule"]
+__all__ = [
+    "ApplyPatch",
+    "change_recurrent_nodes",
+    "join_directions",
+    "model_may_need_rule",
+    "node_may_need_rule",
+    "replace_by_library_cells",
+]
 
 
-Fire = Callable[[Rule[Any], NodeReport, Patch], Sequence[ir.Node] | None]
+ApplyPatch = Callable[[Rule[Any], NodeReport, Patch], Sequence[ir.Node] | None]
 """Applies a patch and returns the nodes that replace the subject, or None if no more patches may be applied."""
 
 _PATCHES_PER_NODE = 40
 
 
-def may_be_refused(ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
+def model_may_need_rule(ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
     """Return True if one of ``rules`` may apply to a recurrent node of the model.
 
     If shapes are not inferred yet, the result may be True although no rule applies.
     """
-    return any(is_recurrent(node) and needs_rule(node, ctx, rules) for node in all_nodes(ctx.model.graph))
+    return any(is_recurrent(node) and node_may_need_rule(node, ctx, rules) for node in all_nodes(ctx.model.graph))
 
 
-def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
+def node_may_need_rule(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT_NODE_RULES) -> bool:
     """Return True if one of ``rules`` may apply to the recurrent ``node``."""
     view = read(node)
     if isinstance(view, NotApplicable) or view.dtype is None:
@@ -50,16 +57,16 @@ def needs_rule(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]] = DEFAULT
 
 
 def change_recurrent_nodes(
-    ctx: Context, rules: Sequence[Rule[Any]], fire: Fire, *, only: Set[ir.Node] | None = None
+    ctx: Context, rules: Sequence[Rule[Any]], apply_patch: ApplyPatch, *, only: Set[ir.Node] | None = None
 ) -> list[NodeReport]:
-    """Apply those of ``rules`` that repair recurrent nodes.
+    """Apply to each recurrent node those of ``rules`` that are node rules (``NODE_RULES``).
 
     Return a report on each changed node, and on each node for which a rule gave a reason not to apply.
 
     Args:
         ctx: The context of the model.
         rules: The rules in use.
-        fire: Applies a patch.
+        apply_patch: A function that applies a patch.
         only: The nodes to try; None for all recurrent nodes.
     """
     reports = []
@@ -68,13 +75,13 @@ def change_recurrent_nodes(
         if only is not None and node not in only:
             continue
         entry = NodeReport(where, node.op_type)
-        _settle(node, ctx, [rule for rule in NODE_RULES if rule in rules], fire, entry)
+        _apply_to_node(node, ctx, [rule for rule in NODE_RULES if rule in rules], apply_patch, entry)
         if entry.fired or entry.reasons:
             reports.append(entry)
     return reports
 
 
-def _settle(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]], fire: Fire, entry: NodeReport) -> None:
+def _apply_to_node(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]], apply_patch: ApplyPatch, entry: NodeReport) -> None:
     pending: list[ir.Node] = [node]
     for _ in range(_PATCHES_PER_NODE):
         if not pending:
@@ -88,7 +95,7 @@ def _settle(node: ir.Node, ctx: Context, rules: Sequence[Rule[Any]], fire: Fire,
         if first is None:
             continue
         rule, patch = first
-        replaced = fire(rule, entry, patch)
+        replaced = apply_patch(rule, entry, patch)
         if replaced is None:
             return
         for new in replaced:
@@ -103,7 +110,7 @@ def _first_patch(
 ) -> tuple[Rule[RecurrentNode], Patch] | None:
     entry.reasons = []
     for rule in rules:
-        outcome = ask(rule, view, entry.where, ctx)
+        outcome = try_rule(rule, view, entry.where, ctx)
         if isinstance(outcome, Patch):
             return rule, outcome
         if not outcome.silent:
@@ -111,8 +118,8 @@ def _first_patch(
     return None
 
 
-def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> list[NodeReport]:
-    """Apply the ``rules`` that reverse a recurrent node, or join two of them into a bidirectional node.
+def join_directions(ctx: Context, rules: Sequence[Rule[Any]], apply_patch: ApplyPatch) -> list[NodeReport]:
+    """Apply those of ``rules`` that reverse a recurrent node, or join a forward and a reverse node.
 
     Return a report on each changed node, and on each node for which a rule gave a reason not to apply.
     """
@@ -120,7 +127,7 @@ def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> lis
         report
         for rule in rules
         if rule.subject == "recurrent node" and rule.phase == "direction"
-        for report in _turn(rule, ctx, fire)
+        for report in _reverse_nodes(rule, ctx, apply_patch)
     ]
     joining = [rule for rule in rules if rule.subject == "pair"]
     if not joining or not may_have_pairs(ctx.model.graph):
@@ -133,10 +140,10 @@ def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> lis
             node = pair.forward.node
             if fired and pair.guards is not None:  # the last patch may have merged the Ifs, so find pairs again
                 break
-            entry = NodeReport(_where(node, ctx), node.op_type)
-            outcome = ask(rule, pair, entry.where, ctx)
+            entry = NodeReport(_path_of(node, ctx), node.op_type)
+            outcome = try_rule(rule, pair, entry.where, ctx)
             if isinstance(outcome, Patch):
-                if fire(rule, entry, outcome) is None:
+                if apply_patch(rule, entry, outcome) is None:
                     return reports
                 reports.append(entry)
                 fired = True
@@ -147,17 +154,17 @@ def join_directions(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> lis
             return reports + left
 
 
-def _turn(rule: Rule[RecurrentNode], ctx: Context, fire: Fire) -> list[NodeReport]:
+def _reverse_nodes(rule: Rule[RecurrentNode], ctx: Context, apply_patch: ApplyPatch) -> list[NodeReport]:
     reports = list[NodeReport]()
     nodes = [node for node in all_nodes(ctx.model.graph) if is_recurrent(node) and may_be_reversed(node)]
     for node in nodes:
         view = read(node)
         if isinstance(view, NotApplicable):
             continue
-        entry = NodeReport(_where(node, ctx), node.op_type)
-        outcome = ask(rule, view, entry.where, ctx)
+        entry = NodeReport(_path_of(node, ctx), node.op_type)
+        outcome = try_rule(rule, view, entry.where, ctx)
         if isinstance(outcome, Patch):
-            if fire(rule, entry, outcome) is None:
+            if apply_patch(rule, entry, outcome) is None:
                 break
             reports.append(entry)
         elif not outcome.silent:
@@ -166,14 +173,14 @@ def _turn(rule: Rule[RecurrentNode], ctx: Context, fire: Fire) -> list[NodeRepor
     return reports
 
 
-def _where(wanted: ir.Node, ctx: Context) -> str:
-    return next((where for node, where in nodes_with_paths(ctx.model.graph) if node is wanted), "main")
+def _path_of(node: ir.Node, ctx: Context) -> str:
+    return next((where for other, where in nodes_with_paths(ctx.model.graph) if other is node), "main")
 
 
-def hand_over_cells(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> list[NodeReport]:
-    """Apply the ``rules`` that replace recurrent nodes by operators of ortscan's library.
+def replace_by_library_cells(ctx: Context, rules: Sequence[Rule[Any]], apply_patch: ApplyPatch) -> list[NodeReport]:
+    """Apply those of ``rules`` that replace recurrent nodes by operators of ortscan's library.
 
-    Return a report on each node that was changed, and on each node for which a rule gave a reason not to apply.
+    Return a report on each changed node, and on each node for which a rule gave a reason not to apply.
     """
     reports = list[NodeReport]()
     for rule in rules:
@@ -184,9 +191,9 @@ def hand_over_cells(ctx: Context, rules: Sequence[Rule[Any]], fire: Fire) -> lis
             if isinstance(view, NotApplicable):
                 continue
             entry = NodeReport(where, node.op_type)
-            outcome = ask(rule, view, where, ctx)
+            outcome = try_rule(rule, view, where, ctx)
             if isinstance(outcome, Patch):
-                if fire(rule, entry, outcome) is None:
+                if apply_patch(rule, entry, outcome) is None:
                     return reports
                 reports.append(entry)
             elif not outcome.silent:

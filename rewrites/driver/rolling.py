@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rewrites.base.report import LoopReport, RewriteReport
-from rewrites.driver.applying import Applying, ask
+from rewrites.driver.applying import Applying, try_rule
 from rewrites.graph.marks import REPORT
 from rewrites.loop_form.written_out.chains import Chain, chains_in, tensors_without_rank
 from rewrites.rule import Patch, Rule
@@ -16,29 +16,29 @@ __all__ = ["not_worth_rolling", "roll_up_steps"]
 
 
 def roll_up_steps(applying: Applying, rules: Sequence[Rule[Any]]) -> None:
-    """Turn each chain of unrolled steps into a Scan, and report it.
+    """Replace each chain of unrolled steps by a Scan, and add a report on the Scan.
 
-    Skip the chains whose names are in ``ctx.written_out``.
+    Skip a chain if ``ctx.written_out`` contains its name.
     """
     ctx = applying.ctx
     seen = set(ctx.written_out)
     for rule in rules:
-        while not applying.is_over and _roll_one(rule, seen, applying):
+        while not applying.is_over and _roll_up_next_chain(rule, seen, applying):
             pass
     for value, count in tensors_without_rank(ctx.model.graph) if rules else ():
-        said = f"{count} rows of '{value.name}' are read one by one, perhaps by unrolled steps: declare its rank to find these"
-        if said not in applying.report.messages:
-            applying.report.messages.append(said)
+        message = f"{count} rows of '{value.name}' are read one by one, perhaps by unrolled steps: declare its rank to find these"
+        if message not in applying.report.messages:
+            applying.report.messages.append(message)
 
 
-def _roll_one(rule: Rule[Chain], seen: set[str], applying: Applying) -> bool:
+def _roll_up_next_chain(rule: Rule[Chain], seen: set[str], applying: Applying) -> bool:
     ctx = applying.ctx
     for chain in chains_in(ctx.model.graph, ctx.opset):
         where = chain.where
         if where in seen:
             continue
         seen.add(where)
-        outcome = ask(rule, chain, where, ctx)
+        outcome = try_rule(rule, chain, where, ctx)
         if isinstance(outcome, Patch):
             size = len(chain.packs)
             entry = LoopReport(where, "Scan", chain.steps, size, size)
@@ -50,17 +50,20 @@ def _roll_one(rule: Rule[Chain], seen: set[str], applying: Applying) -> bool:
 
 
 def not_worth_rolling(report: RewriteReport, rules: Sequence[Rule[Any]]) -> set[str]:
-    """Return the names of the chains that should stay unrolled, because their Scan brought no gain.
+    """Return the names of the chains of steps that should stay unrolled: their Scan brought no gain.
 
-    A Scan brought no gain if it remains in the model without a plan of the native library, or if it was unrolled again. If the
-    model does not have fewer nodes than before, none of the Scans brought a gain.
+    A Scan brought no gain in one of these cases:
+
+    * It remains in the model, and has no plan for the native library.
+    * It was unrolled again.
+    * The whole model has at least as many nodes as before all rules.
     """
     rolling = {rule.name for rule in rules if rule.subject == "written-out steps"}
     unrolling = {rule.name for rule in rules if rule.phase == "unroll"}
     rolled = [entry for entry in report.loops if any(fired.rule in rolling for fired in entry.fired)]
-    in_vain = report.operators_after.total() >= report.operators_before.total()
+    has_no_gain = report.operators_after.total() >= report.operators_before.total()
     return {
         entry.where
         for entry in rolled
-        if in_vain or entry.fate not in ("removed", "planned") or any(fired.rule in unrolling for fired in entry.fired)
+        if has_no_gain or entry.fate not in ("removed", "planned") or any(fired.rule in unrolling for fired in entry.fired)
     }

@@ -23,7 +23,7 @@ from rewrites.graph.values import const_array, dim_of, rank_of
 from rewrites.graph.walk import all_nodes, inner_values
 from rewrites.registry import AFTER, AXES_OF_SCALARS, PRODUCTS_AFTER, STATELESS_LOOPS, WEIGHTS_INTO_BODIES
 
-__all__ = ["name_cut_sizes", "tidy"]
+__all__ = ["rename_sliced_sizes", "tidy"]
 
 
 def tidy(ctx: Context) -> None:
@@ -49,7 +49,7 @@ def tidy(ctx: Context) -> None:
     change_model(WEIGHTS_INTO_BODIES, ctx)
     for value in [*graph.inputs, *inner_values(graph)]:
         value.shape = forgotten(value.shape, _is_made_up)
-    name_cut_sizes(ctx.model)
+    rename_sliced_sizes(ctx.model)
 
 
 def _is_made_up(dim: Dim) -> bool:
@@ -59,8 +59,11 @@ def _is_made_up(dim: Dim) -> bool:
 _KEEPS_NAMES = 10
 
 
-def name_cut_sizes(model: ir.Model) -> None:
-    """Declare a new name for each named size that a Slice may change, if ``model`` has opset 10."""
+def rename_sliced_sizes(model: ir.Model) -> None:
+    """Give each named size of a Slice's result a new name if the Slice may change it.
+
+    Do so only in models of opset 10.
+    """
     if model.opset_imports.get("") != _KEEPS_NAMES:
         return
     for node in all_nodes(model.graph):

@@ -17,8 +17,8 @@ import onnx_ir as ir
 
 from rewrites.analysis.dependence import unread_nodes
 from rewrites.base.report import NodeReport
-from rewrites.driver.applying import ask
-from rewrites.driver.recurrent_nodes import Fire, change_recurrent_nodes
+from rewrites.driver.applying import try_rule
+from rewrites.driver.recurrent_nodes import ApplyPatch, change_recurrent_nodes
 from rewrites.graph.context import Context
 from rewrites.graph.marks import ROWS_OF_STEPS, UNSHIELDED
 from rewrites.graph.values import static_dims
@@ -29,9 +29,9 @@ from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.registry import GUARD_RECURRENCE, GUARDS
 from rewrites.rule import Patch
 
-__all__ = ["Shielded", "holds_recurrent_nodes"]
+__all__ = ["CrashCandidates", "holds_recurrent_nodes"]
 
-_REFUSE_NOTHING = frozenset(
+_MAY_REJECT_EMPTY = frozenset(
     [
         *("Gather", "GatherElements", "GatherND", "Slice", "Squeeze", "Reshape", "Split", "TopK", "ArgMax", "ArgMin"),
         *("ReduceMax", "ReduceMin", "ReduceMean", "MaxPool", "AveragePool", "Conv", "SequenceAt"),
@@ -41,84 +41,93 @@ _REFUSE_NOTHING = frozenset(
 
 
 @dataclass(frozen=True)
-class Shielded:
-    """The nodes that may crash on empty tensors, and the nodes whose failure may prevent the crash.
+class CrashCandidates:
+    """Nodes that may crash on empty tensors, and nodes whose error may prevent the crash.
+
+    All are nodes of the original model.
 
     Args:
-        shield: Nodes that may fail on empty tensors without a crash.
-        nodes: Recurrent nodes, which may crash.
-        others: Other nodes that may crash.
-        depths: The number of loops around each node of ``nodes`` and ``others`` in the original model.
+        rejecting: Nodes that may stop the run with an error if a tensor is empty.
+        recurrent: Recurrent nodes, which may crash.
+        other_fragile: Other nodes that may crash.
+        depths: The number of loops around each node of ``recurrent`` and ``other_fragile`` in the original model.
     """
 
-    shield: frozenset[ir.Node]
-    nodes: frozenset[ir.Node]
-    others: frozenset[ir.Node]
+    rejecting: frozenset[ir.Node]
+    recurrent: frozenset[ir.Node]
+    other_fragile: frozenset[ir.Node]
     depths: dict[ir.Node, int]
 
     @classmethod
-    def of(cls, graph: ir.Graph) -> "Shielded":
-        """Find the nodes in ``graph`` and nested graphs that may crash, or whose error may prevent a crash."""
-        depths = dict(_with_depths(graph, 0))
+    def of(cls, graph: ir.Graph) -> "CrashCandidates":
+        """Find the nodes in ``graph`` that may crash, and the nodes whose error may prevent a crash.
+
+        Nested graphs are searched too.
+        """
+        depths = dict(_with_loop_depths(graph, 0))
         recurrent = frozenset(filter(is_recurrent, depths))
         others = frozenset(filter(_is_fragile, depths))
-        shield = (node for node in depths if node.domain == "" and _may_refuse(node)) if recurrent or others else ()
-        return cls(frozenset(shield), recurrent, others, {node: depths[node] for node in recurrent | others})
+        rejecting = (node for node in depths if node.domain == "" and _may_reject_empty(node)) if recurrent or others else ()
+        return cls(frozenset(rejecting), recurrent, others, {node: depths[node] for node in recurrent | others})
 
-    def guard(self, ctx: Context, fire: Fire) -> list[NodeReport]:
-        """Put each node that may now crash under an If. Return a report on each of these nodes.
+    def guard_exposed(self, ctx: Context, apply_patch: ApplyPatch) -> list[NodeReport]:
+        """Put an If around each node that may crash in the rewritten model of ``ctx``.
 
-        If a node of ``shield`` was removed or is unread, each of ``nodes`` and ``others`` may now crash. If not, only the nodes
-        that were moved out of a loop may. Nodes of ``others`` that are inside a loop get no If.
+        Return a report on each of these nodes. All nodes of ``recurrent`` and ``other_fragile`` may crash if a node of
+        ``rejecting`` was removed or is unread. Otherwise, only the nodes that a rule moved out of a loop may crash. A node of
+        ``other_fragile`` inside a loop gets no If.
         """
         graph = ctx.model.graph
-        now = dict(_with_depths(graph, 0)) if self.depths else {}
-        bare = {node for node, depth in self.depths.items() if now.get(node, depth) < depth}
-        if any(node.graph is None for node in self.shield) or not self.shield.isdisjoint(unread_nodes(graph)):
-            bare |= self.depths.keys()
-        others = [node for node, depth in now.items() if not depth and node in self.others & bare]
-        reports = [report for node in others for report in _guarded(node, ctx, fire)]
-        nodes = self.nodes & bare | {node for node in all_nodes(graph) if ROWS_OF_STEPS.on(node)}
+        now = dict(_with_loop_depths(graph, 0)) if self.depths else {}
+        exposed = {node for node, depth in self.depths.items() if now.get(node, depth) < depth}
+        if any(node.graph is None for node in self.rejecting) or not self.rejecting.isdisjoint(unread_nodes(graph)):
+            exposed |= self.depths.keys()
+        exposed_others = [node for node, depth in now.items() if not depth and node in self.other_fragile & exposed]
+        reports = [report for node in exposed_others for report in _guard_node(node, ctx, apply_patch)]
+        nodes = self.recurrent & exposed | {node for node in all_nodes(graph) if ROWS_OF_STEPS.on(node)}
         for node in nodes:
             UNSHIELDED.put(node, True)
-        return reports + (change_recurrent_nodes(ctx, [GUARD_RECURRENCE], fire, only=nodes) if nodes else [])
+        return reports + (change_recurrent_nodes(ctx, [GUARD_RECURRENCE], apply_patch, only=nodes) if nodes else [])
 
 
 def holds_recurrent_nodes(function: ir.Function) -> bool:
     """Return True if ``function`` contains a recurrent node.
 
-    ``Shielded.guard`` does not guard nodes in functions.
+    ``CrashCandidates.guard_exposed`` does not guard nodes in functions.
     """
     return any(is_recurrent(node) for node in all_nodes(function))
 
 
-def _with_depths(graph: ir.Graph, depth: int) -> Iterator[tuple[ir.Node, int]]:
+def _with_loop_depths(graph: ir.Graph, depth: int) -> Iterator[tuple[ir.Node, int]]:
     """Yield all nodes of ``graph`` and its nested graphs, each with the number of loops around it."""
     for node in graph:
         yield node, depth
         for inner in node_graphs(node):
-            yield from _with_depths(inner, depth + is_loop(node))
+            yield from _with_loop_depths(inner, depth + is_loop(node))
 
 
-def _guarded(node: ir.Node, ctx: Context, fire: Fire) -> list[NodeReport]:
+def _guard_node(node: ir.Node, ctx: Context, apply_patch: ApplyPatch) -> list[NodeReport]:
     entry = NodeReport(f"main/{node.op_type} {label(node)}", node.op_type)
     rule = GUARDS[node.op_type]
-    patch = ask(rule, node, entry.where, ctx)
-    return [entry] if isinstance(patch, Patch) and fire(rule, entry, patch) is not None else []
+    patch = try_rule(rule, node, entry.where, ctx)
+    return [entry] if isinstance(patch, Patch) and apply_patch(rule, entry, patch) is not None else []
 
 
-def _may_refuse(node: ir.Node) -> bool:
+def _may_reject_empty(node: ir.Node) -> bool:
     """Return True if onnxruntime may stop the run with an error because the first input is empty."""
     if node.op_type == "Scan":
         return True
-    if node.op_type not in _REFUSE_NOTHING or not node.inputs or node.inputs[0] is None:
+    if node.op_type not in _MAY_REJECT_EMPTY or not node.inputs or node.inputs[0] is None:
         return False
-    dims, maker = static_dims(node.inputs[0]), node.inputs[0].producer()
-    return (dims is None or 0 in dims) and (maker is None or maker.op_type != "Shape")
+    dims, producer = static_dims(node.inputs[0]), node.inputs[0].producer()
+    return (dims is None or 0 in dims) and (producer is None or producer.op_type != "Shape")
 
 
 def _is_fragile(node: ir.Node) -> bool:
-    """Return True if ``node`` may crash on empty tensors: an Einsum of several operands, or a guarded contrib operator."""
+    """Return True if ``node`` may crash on empty tensors and is no recurrent node.
+
+    Such nodes are Einsums of several operands, and the contrib operators in ``GUARDS``.
+    """
     if node.op_type == "Einsum":
         return node.domain == "" and len(node.inputs) > 1
     return node.op_type in GUARDS and node.domain == "com.microsoft"

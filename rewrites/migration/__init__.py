@@ -5,7 +5,7 @@ is a different operator. ``migrate`` does both for a whole model, and raises its
 """
 
 from rewrites.migration.migrate import Migration, migrate
-from rewrites.migration.operators import Conversion, is_left_standing, needs_inlining
+from rewrites.migration.operators import Conversion, is_scan_8_to_lift, needs_inlining
 from rewrites.migration.scan_8 import LiftedScan
 
-__all__ = ["Conversion", "LiftedScan", "Migration", "is_left_standing", "migrate", "needs_inlining"]
+__all__ = ["Conversion", "LiftedScan", "Migration", "is_scan_8_to_lift", "migrate", "needs_inlining"]

@@ -25,7 +25,7 @@ from rewrites.graph.dims import is_one_size, same
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import loops_in, view
 from rewrites.loops.own_results import copy_outputs, wrongly_computed_outputs
-from rewrites.migration.operators import Conversion, convert_operators, is_left_standing
+from rewrites.migration.operators import Conversion, convert_operators, is_scan_8_to_lift
 from rewrites.migration.scan_8 import LiftedScan, lift_scan_8
 from rewrites.scan_form.axes_in_front import move_scan_axes_to_front
 
@@ -40,7 +40,7 @@ _POOLS = ("AveragePool", "LpPool", "MaxPool")
 class Migration:
     """The changes that a migration from opset ``source`` to ``target`` made to a model.
 
-    ``messages``: descriptions of the changes for which there is no other field.
+    ``messages``: descriptions of the changes that no other field describes.
     """
 
     source: int
@@ -60,10 +60,10 @@ def migrate(ctx: Context, target: int) -> Migration:
         MalformedLoop: A loop is malformed; the model is then partly migrated.
     """
     model, source = ctx.model, ctx.opset
-    _write_plainly(ctx)
-    _hide_unlike_sizes(ctx, target)
+    _rewrite_loops_ort_runs_wrongly(ctx)
+    _hide_differing_sizes(ctx, target)
     result = Migration(source, target, model.ir_version, model.ir_version)
-    scans = [node for node in loops_in(model.graph) if is_left_standing(node, source, target)]
+    scans = [node for node in loops_in(model.graph) if is_scan_8_to_lift(node, source, target)]
     _refuse_scans_in_functions(model, target)
     result.conversions = convert_operators(model, target, ctx.names)
     result.scans = [lift_scan_8(node, ctx) for node in scans]
@@ -74,11 +74,11 @@ def migrate(ctx: Context, target: int) -> Migration:
     return result
 
 
-def _write_plainly(ctx: Context) -> None:
-    """Rewrite loops so that onnxruntime computes them correctly.
+def _rewrite_loops_ort_runs_wrongly(ctx: Context) -> None:
+    """Rewrite the loops that onnxruntime computes incorrectly, or on which it crashes.
 
     onnxruntime returns wrong numbers if a Scan body returns one value twice or returns an input, or if a Loop body returns its step
-    number. It may crash if a Scan has an axis other than 0.
+    number. It may crash on a Scan with an axis other than 0.
     """
     graph = ctx.model.graph
     for node in loops_in(graph):
@@ -90,14 +90,15 @@ def _write_plainly(ctx: Context) -> None:
             patch.edit()
 
 
-def _hide_unlike_sizes(ctx: Context, target: int) -> None:
-    """Make the sizes of an If's branches unknown if they may differ and ``target`` is below 11.
+def _hide_differing_sizes(ctx: Context, target: int) -> None:
+    """Hide sizes of an If's results from shape inference if they may differ between the branches.
 
         If (c) then [2, 3] else [n, 3]    ->    If (c) then [?, ?] else [?, ?]
 
-    Before opset 11, onnx requires one shape for both branches. If a size is known in one branch, onnxruntime uses it for the result
-    of both: it computes a Shape of the result in advance, and reserves memory of this size. Unknown sizes count as different,
-    because onnxruntime may infer them. If the model is below opset 11 already, only Ifs that contain Scans change.
+    This is necessary only if ``target`` is below opset 11. There, onnx requires one shape for both branches. If a size is known in
+    one branch, onnxruntime uses it for both: it computes a Shape of the result in advance, and reserves memory of this size.
+    Unknown sizes count as different, because onnxruntime may infer them. If the model itself is below opset 11, only Ifs that
+    contain Scans change.
     """
     if target >= since.IF_SIZES_APART:
         return
@@ -110,16 +111,16 @@ def _hide_unlike_sizes(ctx: Context, target: int) -> None:
         if ctx.opset < since.IF_SIZES_APART and not holds_scans:
             continue
         for k, results in enumerate(zip(*(branch.outputs for branch in branches), strict=False)):
-            if all(isinstance(value.type, ir.TensorType | None) for value in results) and not _are_alike(*results):
+            if all(isinstance(value.type, ir.TensorType | None) for value in results) and not _have_equal_sizes(*results):
                 for branch in branches:
-                    _hide(ctx, branch, k, flag)
+                    _hide_sizes_of_output(ctx, branch, k, flag)
 
 
-def _are_alike(value: ir.Value, other: ir.Value) -> bool:
+def _have_equal_sizes(value: ir.Value, other: ir.Value) -> bool:
     return value.shape is not None and same(value.shape, other.shape) and all(map(is_one_size, value.shape.dims))
 
 
-def _hide(ctx: Context, branch: ir.Graph, k: int, flag: ir.Value) -> None:
+def _hide_sizes_of_output(ctx: Context, branch: ir.Graph, k: int, flag: ir.Value) -> None:
     build = Builder(ctx.names, ctx.constants, {**ctx.model.opset_imports, "": since.IF_SIZES_APART - 1}, ctx.model.ir_version)
     hidden = of_a_size_not_inferred(build, branch.outputs[k], flag)
     build.append_to(branch)
@@ -130,26 +131,26 @@ def _refuse_scans_in_functions(model: ir.Model, target: int) -> None:
     for function in model.functions.values():
         source = function.opset_imports.get("", target)
         for node in all_nodes(function):
-            if is_left_standing(node, source, target):
+            if is_scan_8_to_lift(node, source, target):
                 scan = f"Scan '{node.name or node.outputs[0].name}' of opset {source}"
                 raise MigrationError(f"{scan} is in the function {function.name}, which cannot be inlined.")
 
 
 def raise_ir_version(model: ir.Model) -> None:
     """Raise the IR version of ``model`` to the lowest that supports its operator sets and initializers."""
-    least = max(_least(domain, version) for domain, version in [("", 1), *model.opset_imports.items()])
+    lowest = max(_min_ir_version(domain, version) for domain, version in [("", 1), *model.opset_imports.items()])
     if model.ir_version < _UNLISTED_SINCE and any(not value.is_graph_input() for value in model.graph.initializers.values()):
-        least = max(least, _UNLISTED_SINCE)
-    if model.ir_version >= least:
+        lowest = max(lowest, _UNLISTED_SINCE)
+    if model.ir_version >= lowest:
         return
-    if model.ir_version < _UNLISTED_SINCE <= least:
+    if model.ir_version < _UNLISTED_SINCE <= lowest:
         for graph in model.graphs():
             for value in [value for value in graph.inputs if value.is_initializer()]:
                 graph.inputs.remove(value)
-    model.ir_version = least
+    model.ir_version = lowest
 
 
-def _least(domain: str, version: int) -> int:
+def _min_ir_version(domain: str, version: int) -> int:
     """Return the lowest IR version that supports ``version`` of ``domain``; 1 if onnx does not know it."""
     try:
         return int(onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid(domain, version)], ignore_unknown=True))

@@ -23,7 +23,7 @@ from rewrites.graph.names import Names
 from rewrites.graph.replace import take_over
 from rewrites.migration.conversions import LIFTING, LOWERING
 from rewrites.migration.step import Step, Unconvertible, Written
-from rewrites.migration.versions import check_types, schema_of, since, spelt_alike, versions_of
+from rewrites.migration.versions import check_types, differ_only_in_types, schema_of, since, versions_of
 
 __all__ = ["NodeConversion"]
 
@@ -43,62 +43,66 @@ class NodeConversion:
         self._ir_version = ir_version
 
     def convert(self, node: ir.Node) -> tuple[str, ...]:
-        """Convert ``node`` in its graph.
+        """Convert ``node`` in its graph to the target opset.
 
-        Return the operator types of the new nodes, or an empty tuple if ``node`` stays. Raise Unconvertible if a version of the
-        operator cannot express what the node computes.
+        Return the operator types of the nodes that replace ``node``, or an empty tuple if it needs no new nodes. Raise
+        Unconvertible if a version of the operator cannot express what ``node`` computes.
         """
         pending, final = [(node, self._source)], [node]
         while pending:
             current, version = pending.pop()
-            outcome = self._step(current, version)
+            outcome = self._convert_to_next_version(current, version)
             if outcome is None:
                 continue
-            at, step, results = outcome
+            next_version, step, results = outcome
             if step is None or results is None:
-                pending.append((current, at))
+                pending.append((current, next_version))
                 continue
-            new = _splice(current, results, step.builder, self._names)
+            new = _replace_node(current, results, step.builder, self._names)
             final[final.index(current) : final.index(current) + 1] = new
-            pending += [(written, step.written.get(written, at)) for written in new]
+            pending += [(written, step.written.get(written, next_version)) for written in new]
         if self._target < self._source:
             for written in final:
                 if (schema := schema_of(written.op_type, self._target)) is not None:
                     check_types(written, schema)
         return () if final == [node] else tuple(written.op_type for written in final)
 
-    def _step(self, node: ir.Node, version: int) -> tuple[int, Step | None, Written] | None:
+    def _convert_to_next_version(self, node: ir.Node, version: int) -> tuple[int, Step | None, Written] | None:
         """Convert ``node`` from opset ``version`` to the next version of its operator.
 
-        Return None if no other version remains on the way to the target. Otherwise return a triple:
+        Return None if ``version`` is the operator's last version on the way to the target. Otherwise return a triple:
 
         * the opset of the next version
-        * the step, which holds the new nodes; None if both versions have the same schema
+        * the ``Step`` that holds the new nodes; None if the schemas of both versions differ at most in types
         * the values that replace the outputs of ``node``; None if the node does not change
         """
         op_type = node.op_type
-        at = _next_version(op_type, version, self._target)
-        if at is None:
+        next_version = _next_version(op_type, version, self._target)
+        if next_version is None:
             return None
-        conversion = LIFTING.get((op_type, at)) if at > version else LOWERING.get((op_type, since(op_type, version)))
-        if conversion is None and spelt_alike(op_type, version, at):
-            return at, None, None
-        step = Step(node, self._constants, Builder(self._names, self._constants, {"": at}, self._ir_version), self._target)
+        conversion = (
+            LIFTING.get((op_type, next_version)) if next_version > version else LOWERING.get((op_type, since(op_type, version)))
+        )
+        if conversion is None and differ_only_in_types(op_type, version, next_version):
+            return next_version, None, None
+        step = Step(
+            node, self._constants, Builder(self._names, self._constants, {"": next_version}, self._ir_version), self._target
+        )
         try:
             results = None if conversion is None else conversion(step)
             if results is None:
-                results = _plain_step(step, schema_of(op_type, version), schema_of(op_type, at))
+                results = _convert_by_schemas(step, schema_of(op_type, version), schema_of(op_type, next_version))
         except Unconvertible:
             step.builder.discard()
             raise
-        return at, step, results
+        return next_version, step, results
 
 
-def _splice(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names: Names) -> list[ir.Node]:
+def _replace_node(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names: Names) -> list[ir.Node]:
     """Replace ``node`` by the nodes of ``builder``, and return the new nodes.
 
-    ``results``: the values that replace the outputs of ``node``. They get the names of these outputs. The last new node with the
-    operator of ``node`` gets the name of ``node``. If no new node has this operator, the last new node gets the name.
+    ``results``: the values that replace the outputs of ``node``, and get their names. One new node gets the name of ``node``: the
+    last new node with the operator of ``node``, or the last new node if none has this operator.
     """
     new = list(builder.nodes)
     builder.insert_before(node)
@@ -107,18 +111,21 @@ def _splice(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names:
         result.metadata_props.update(old.metadata_props)
         carry(old, result)
         take_over(old, result, names)
-    heir = next((written for written in reversed(new) if written.op_type == node.op_type), new[-1])
+    successor = next((written for written in reversed(new) if written.op_type == node.op_type), new[-1])
     assert node.graph is not None
     node.graph.remove(node, safe=True)
-    heir.name = node.name
-    heir.doc_string = node.doc_string
+    successor.name = node.name
+    successor.doc_string = node.doc_string
     for written in new:
         written.metadata_props.update(node.metadata_props)
     return new
 
 
 def _next_version(op_type: str, version: int, target: int) -> int | None:
-    """Return the opset of the next version on the way from ``version`` to ``target``, or None."""
+    """Return the opset of the next version on the way from opset ``version`` to ``target``, or None.
+
+    Return None if the operator has no other version on this way.
+    """
     known = versions_of(op_type)
     if not known or version == target:
         return None
@@ -138,10 +145,10 @@ def _next_version(op_type: str, version: int, target: int) -> int | None:
     return min((later for later in known if version < later <= target), default=None)
 
 
-def _plain_step(step: Step, old: onnx.defs.OpSchema | None, new: onnx.defs.OpSchema | None) -> Written:
-    """Convert a node by comparing the schemas ``old`` and ``new``, if no conversion function exists.
+def _convert_by_schemas(step: Step, old: onnx.defs.OpSchema | None, new: onnx.defs.OpSchema | None) -> Written:
+    """Convert the node of ``step`` by comparing the schemas ``old`` and ``new`` of its operator.
 
-    Return the results of the new node, or None if the node does not change.
+    Use this if there is no conversion function. Return the results of the new node, or None if the node does not change.
     """
     assert old is not None
     assert new is not None
@@ -151,7 +158,7 @@ def _plain_step(step: Step, old: onnx.defs.OpSchema | None, new: onnx.defs.OpSch
     for name in step.node.attributes:
         if name in new.attributes:
             continue
-        if name not in _LEGACY and not (name in old.attributes and _says_default(step, name, old)):
+        if name not in _LEGACY and not (name in old.attributes and _has_default_value(step, name, old)):
             raise Unconvertible(f"version {new.since_version} of it has no attribute '{name}'")
         changed[name] = None
     for name, attribute in new.attributes.items():
@@ -163,10 +170,10 @@ def _plain_step(step: Step, old: onnx.defs.OpSchema | None, new: onnx.defs.OpSch
         if before is not None and before != _default(new, name):
             changed[name] = before
     _check_counts(step.node, new)
-    return step.like(**changed) if changed else None
+    return step.rewrite_with(**changed) if changed else None
 
 
-def _says_default(step: Step, name: str, schema: onnx.defs.OpSchema) -> bool:
+def _has_default_value(step: Step, name: str, schema: onnx.defs.OpSchema) -> bool:
     attribute = step.node.attributes[name]
     if attribute.is_ref():
         return False

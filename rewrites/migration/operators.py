@@ -25,15 +25,15 @@ from rewrites.migration.node_conversion import NodeConversion
 from rewrites.migration.step import NotKnownHere, Unconvertible
 from rewrites.migration.versions import NEWEST, since
 
-__all__ = ["Conversion", "convert_operators", "is_left_standing", "needs_inlining"]
+__all__ = ["Conversion", "convert_operators", "is_scan_8_to_lift", "needs_inlining"]
 
 
 @dataclass(frozen=True)
 class Conversion:
     """The conversion of ``count`` nodes of type ``op_type`` from one version of the operator to another.
 
-    ``before``, ``after``: the versions. ``written``: the types of the nodes that replace each of the nodes, in order. It is empty
-    if only the version changed.
+    ``before``, ``after``: the versions. ``written``: the types of the new nodes that replace each old node, in order; empty if the
+    node stays and only its version changes.
     """
 
     op_type: str
@@ -43,7 +43,7 @@ class Conversion:
     count: int
 
 
-_Kind = tuple[str, int, int, tuple[str, ...]]
+_ConversionKey = tuple[str, int, int, tuple[str, ...]]
 _SCAN_CHANGED = 9
 _LOWEST = 7
 
@@ -60,7 +60,7 @@ def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conver
         raise MigrationError(f"opset {target} is not supported; choose one from 1 to {NEWEST}.")
     for function in model.functions.values():
         _check_compatible(model, function)
-    counts: Counter[_Kind] = Counter()
+    counts: Counter[_ConversionKey] = Counter()
     constants = ConstantPool(model.graph, names)
     if (source := model.opset_imports.get("")) is not None:
         _convert(model.graph, source, target, names, constants, model, counts)
@@ -75,18 +75,18 @@ def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conver
 def needs_inlining(model: ir.Model, function: ir.Function, target: int) -> bool:
     """Return True if ``function`` has a node that can only be converted after the function is inlined.
 
-    To convert such a node, ortscan must know a type, a rank, or the value of an attribute parameter of the function. This is known
-    only at a call of the function. If ``function`` cannot be converted for another reason, return False. ``convert_operators`` then
-    raises the error.
+    The conversion of such a node depends on a type, a rank, or the value of an attribute parameter, which only a call of the
+    function determines. If ``function`` cannot be converted for another reason, return False: ``convert_operators`` will raise the
+    error.
     """
     try:
-        _try_out(model, function, target)
+        _count_conversions(model, function, target)
     except MigrationError as error:
         return isinstance(error.__cause__, NotKnownHere)
     return False
 
 
-def is_left_standing(node: ir.Node, source: int, target: int) -> bool:
+def is_scan_8_to_lift(node: ir.Node, source: int, target: int) -> bool:
     """Return True if ``convert_operators`` skips ``node``, an opset-8 Scan that ``scan_8`` must replace."""
     return node.op_type == "Scan" and node.domain == "" and source < _SCAN_CHANGED <= target
 
@@ -101,7 +101,7 @@ def _check_compatible(model: ir.Model, function: ir.Function) -> None:
         return
     name = f"{function.domain}::{function.name}"
     try:
-        tried = _try_out(model, function, ours)
+        tried = _count_conversions(model, function, ours)
     except MigrationError as error:
         raise MigrationError(
             f"The function '{name}' has opset {theirs}, which does not fit the model's opset {ours}: {error}"
@@ -112,9 +112,12 @@ def _check_compatible(model: ir.Model, function: ir.Function) -> None:
         raise MigrationError(f"The function '{name}' has opset {theirs}, and {detail}.")
 
 
-def _try_out(model: ir.Model, function: ir.Function, target: int) -> Counter[_Kind]:
-    """Sort the nodes of ``function`` topologically, convert a copy of it, and count the changes by kind."""
-    counts: Counter[_Kind] = Counter()
+def _count_conversions(model: ir.Model, function: ir.Function, target: int) -> Counter[_ConversionKey]:
+    """Convert a copy of ``function``, and count the changed nodes by operator, versions and new nodes.
+
+    Sort the nodes of ``function`` topologically first.
+    """
+    counts: Counter[_ConversionKey] = Counter()
     source = function.opset_imports.get("")
     if source is None or source == target:
         return counts
@@ -132,7 +135,7 @@ def _convert(
     names: Names,
     constants: ConstantPool,
     model: ir.Model,
-    counts: Counter[_Kind],
+    counts: Counter[_ConversionKey],
 ) -> None:
     if source == target:
         return
@@ -141,7 +144,7 @@ def _convert(
         raise MigrationError(f"Nothing is lowered to opset {target}: {detail}.")
     conversion = NodeConversion(source, target, names, constants, model.ir_version)
     for node in list(all_nodes(graph)):
-        if node.domain != "" or node.op_identifier() in model.functions or is_left_standing(node, source, target):
+        if node.domain != "" or node.op_identifier() in model.functions or is_scan_8_to_lift(node, source, target):
             continue
         op_type, name = node.op_type, node.name or (node.outputs[0].name if node.outputs else "")
         try:

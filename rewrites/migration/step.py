@@ -21,9 +21,9 @@ class Unconvertible(Exception):
 
 
 class NotKnownHere(Unconvertible):
-    """Raised if a conversion needs an attribute value, a type or a rank that is not known in this graph.
+    """Raised if a conversion needs an attribute value, a type or a rank that is unknown in this graph.
 
-    If the graph is a function, this may become known when the function is inlined.
+    If the graph is a function, the missing information may be known after the function is inlined.
     """
 
 
@@ -45,34 +45,38 @@ class Step:
         self.target = target
         self.written: dict[ir.Node, int] = {}
 
-    def like(self, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
-        """Write the node again with other ``inputs`` or ``changed`` attributes. None removes an attribute."""
-        return self.become(self.node.op_type, inputs, **changed)
+    def rewrite_with(self, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
+        """Write the node with other ``inputs`` or ``changed`` attributes. Return its results.
+
+        The value None removes an attribute.
+        """
+        return self.rewrite_as(self.node.op_type, inputs, **changed)
 
     def with_outputs(self, count: int) -> tuple[ir.Value, ...]:
-        """Write the node again with only its first ``count`` outputs."""
+        """Write the node with only its first ``count`` outputs, and return its results."""
         return self._write(self.node.op_type, self.node.inputs, self.node.outputs[:count], {})
 
-    def become(self, op_type: str, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
-        """Write the node again as the operator ``op_type``. ``changed`` attributes replace those of the node.
+    def rewrite_as(self, op_type: str, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
+        """Write the node as the operator ``op_type``. Return its results.
 
-        If the first input stays the same, the results keep their types and shapes. Otherwise types and shapes are inferred.
+        ``inputs`` and ``changed`` attributes replace those of the node. If the first input stays the same, the results keep their
+        types and shapes. Otherwise types and shapes are inferred.
         """
         return self._write(op_type, self.node.inputs if inputs is None else inputs, self.node.outputs, changed)
 
     def _write(
-        self, op_type: str, inputs: Sequence[ir.Value | None], wanted: Sequence[ir.Value], changed: Mapping[str, Any]
+        self, op_type: str, inputs: Sequence[ir.Value | None], old_outputs: Sequence[ir.Value], changed: Mapping[str, Any]
     ) -> tuple[ir.Value, ...]:
         node, builder = self.node, self.builder
         keep = [attribute for name, attribute in node.attributes.items() if name not in changed]
         added = ir.convenience.convert_attributes({name: value for name, value in changed.items() if value is not None})
         operands = list(inputs)
         hint = node.outputs[0].name if node.outputs else None
-        if not operands or operands[0] is not node.inputs[0] or any(value.type is None for value in wanted):
-            return builder.node(op_type, operands, len(wanted), [*keep, *added], hint=hint)
+        if not operands or operands[0] is not node.inputs[0] or any(value.type is None for value in old_outputs):
+            return builder.node(op_type, operands, len(old_outputs), [*keep, *added], hint=hint)
         while operands and operands[-1] is None:
             operands.pop()
-        outputs = [ir.Value(name=builder.names.fresh(hint or op_type), type=value.type, shape=value.shape) for value in wanted]
+        outputs = [ir.Value(name=builder.names.fresh(hint or op_type), type=value.type, shape=value.shape) for value in old_outputs]
         builder.nodes.append(ir.Node("", op_type, operands, [*keep, *added], outputs=outputs, name=builder.names.fresh(op_type)))
         return tuple(outputs)
 

@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from rewrites.migration.step import Unconvertible
 
-__all__ = ["NEWEST", "check_types", "schema_of", "since", "spelt_alike", "versions_of"]
+__all__ = ["NEWEST", "check_types", "differ_only_in_types", "schema_of", "since", "versions_of"]
 
 NEWEST = 28
 """The newest supported opset. Before it is raised, each operator must be compared by hand: schemas do not show all changes."""
@@ -25,13 +25,18 @@ def since(op_type: str, opset: int) -> int:
 
 
 @functools.cache
-def spelt_alike(op_type: str, opset: int, other: int) -> bool:
-    """Return True if the operator exists in both opsets, with schemas that differ at most in the types."""
+def differ_only_in_types(op_type: str, opset: int, other: int) -> bool:
+    """Return True if the schemas of the operator in both opsets differ at most in the allowed types.
+
+    Return False if one of the opsets has no such operator, unless both lack it.
+    """
     first, second = schema_of(op_type, opset), schema_of(op_type, other)
-    return first is second or (first is not None and second is not None and _spelling(first) == _spelling(second))
+    return first is second or (
+        first is not None and second is not None and _schema_without_types(first) == _schema_without_types(second)
+    )
 
 
-def _spelling(schema: onnx.defs.OpSchema) -> tuple[object, ...]:
+def _schema_without_types(schema: onnx.defs.OpSchema) -> tuple[object, ...]:
     inputs, outputs = (
         [(formal.name, formal.option, formal.min_arity) for formal in formals] for formals in (schema.inputs, schema.outputs)
     )

@@ -12,9 +12,9 @@ from rewrites.graph.values import const_array, static_dims
 from rewrites.native.free_sizes import FreeSizes
 from rewrites.native.operations import BOOL, FLOAT, INT64, NARROW, NUMPY, Op, fits, has_kernel
 from rewrites.native.plan import PlanRefused, Symbol
-from rewrites.native.views import Buffer, Home, View, broadcast, dense, whole
+from rewrites.native.views import Buffer, Origin, View, broadcast, dense_strides, view_of_buffer
 
-__all__ = ["Body", "BodyStep", "elements", "type_name"]
+__all__ = ["Body", "BodyStep", "constant_elements", "type_name"]
 
 _INLINE = 256
 """The plan includes a captured constant of at most this many elements."""
@@ -29,18 +29,18 @@ class BodyStep:
         sources: The views of the operands; None if omitted. In a product: [..., M, K], [..., K, N], and [..., M, N] for an added
             term.
         immediates: Two constants of the operation, such as the epsilon of a LayerNormalization.
-        along: For an operation on indices: the size of the indexed axis, and its stride. For TopK, the first number says how many
-            elements to find.
+        indexed: For an operation that reads indices: the size and the stride of the axis from which the indices select. For TopK:
+            the number of elements to find, and 1.
     """
 
     op: Op
     target: View
     sources: list[View | None]
     immediates: tuple[float, float] = (0.0, 0.0)
-    along: tuple[int, int] = (1, 1)
+    indexed: tuple[int, int] = (1, 1)
 
     @property
-    def given(self) -> list[View]:
+    def operands(self) -> list[View]:
         """Return the views of the operands that are not omitted."""
         return [source for source in self.sources if source is not None]
 
@@ -54,8 +54,8 @@ class Body:
         first_captured: The index of the first captured value among the inputs of the plan.
         free: The sizes that are known only at run time.
         captured: The outer values that the plan captures, in the order of the plan's inputs.
-        inner: The nested graphs of ``graph`` that are also translated.
-        chosen: The number of Ifs that contain the node being translated. The plan computes both branches of each If.
+        nested_graphs: The graphs nested in ``graph`` that the plan computes too: branches of Ifs, and bodies of inner loops.
+        enclosing_ifs: The number of Ifs around the node that is being translated.
     """
 
     graph: ir.Graph
@@ -67,18 +67,18 @@ class Body:
     captured: dict[ir.Value, Buffer] = field(default_factory=dict)
     constants: dict[tuple[int, bytes], Buffer] = field(default_factory=dict)
     casts: dict[tuple[View, int], View] = field(default_factory=dict)
-    inner: set[ir.Graph | ir.Function] = field(default_factory=set)
-    chosen: int = 0
+    nested_graphs: set[ir.Graph | ir.Function] = field(default_factory=set)
+    enclosing_ifs: int = 0
 
     def view(self, value: ir.Value) -> View:
         """Return the view of ``value``, which may be a constant or a captured value."""
         if value not in self.views:
-            self.views[value] = self._from_outside(value)
+            self.views[value] = self._view_of_outer_value(value)
         return self.views[value]
 
-    def _from_outside(self, value: ir.Value) -> View:
+    def _view_of_outer_value(self, value: ir.Value) -> View:
         array = const_array(value)
-        inside = self._inside(value)
+        inside = self._is_inside(value)
         if array is not None and (array.size <= _INLINE or inside):
             if array.dtype in NARROW.values():
                 narrow = next(dtype for dtype, kind in NARROW.items() if kind == array.dtype)
@@ -90,23 +90,23 @@ class Body:
             raise PlanRefused("NATIVE-TYPE", f"'{value.name}' of the body is not a readable numeric constant")
         return self._captured(value, NUMPY)
 
-    def captured_bytes(self, value: ir.Value | None) -> View | None:
-        """Return the view of a captured matrix of 8-bit integers, or None if ``value`` is not such a matrix.
+    def captured_byte_matrix(self, value: ir.Value | None) -> View | None:
+        """Return the view of ``value`` if it is a captured tensor of 8-bit integers, else None.
 
-        Only products can read it.
+        Only products can read this view.
         """
-        if value is None or value.dtype is None or value.dtype not in NARROW or self._inside(value):
+        if value is None or value.dtype is None or value.dtype not in NARROW or self._is_inside(value):
             return None
         if value not in self.views and const_array(value, limit=_INLINE) is None:
             self.views[value] = replace(self._captured(value, NARROW), narrow=int(value.dtype))
         view = self.views.get(value)
         return view if view is not None and view.buffer.dtype in NARROW else None
 
-    def _inside(self, value: ir.Value) -> bool:
+    def _is_inside(self, value: ir.Value) -> bool:
         """Return True if ``value`` belongs to the body or to a graph nested in the body."""
         producer = value.producer()
         graphs = (value.graph, None if producer is None else producer.graph)
-        return any(graph is self.graph or graph in self.inner for graph in graphs if graph is not None)
+        return any(graph is self.graph or graph in self.nested_graphs for graph in graphs if graph is not None)
 
     def _captured(self, value: ir.Value, kinds: Mapping[int, np.dtype]) -> View:
         if value.dtype is None or value.dtype not in kinds:
@@ -115,21 +115,21 @@ class Body:
         shape = self.dims(value, index)
         if shape is None:
             raise PlanRefused("NATIVE-SHAPE", f"the shape of '{value.name}', which the body captures, is not known")
-        buffer = Buffer(Home.CAPTURED, math.prod(shape), index, dtype=int(value.dtype))
+        buffer = Buffer(Origin.CAPTURED, math.prod(shape), index, dtype=int(value.dtype))
         self.captured[value] = buffer
-        return whole(buffer, shape, truth=buffer.dtype == BOOL)
+        return view_of_buffer(buffer, shape, truth=buffer.dtype == BOOL)
 
-    def dims(self, value: ir.Value, index: int, first: int = 0, inner: ir.Value | None = None) -> tuple[int, ...] | None:
-        """Return the sizes of ``value`` from axis ``first`` on, or None if its rank is unknown.
+    def dims(self, value: ir.Value, index: int, first_axis: int = 0, inner: ir.Value | None = None) -> tuple[int, ...] | None:
+        """Return the sizes of ``value`` from axis ``first_axis`` on, or None if its rank is unknown.
 
-        If a size is known only at run time, a sample number replaces it (``FreeSizes``).
+        If a size is known only at run time, the result contains a sample number for it (``FreeSizes``).
 
         Args:
             index: The index of ``value`` among the inputs of the plan.
-            inner: The body value that corresponds to ``value``, because more of its sizes may be known. None if the sizes that the
-                body declares cannot be trusted.
+            inner: The body value that holds ``value`` in a step, because it may declare more sizes as numbers. None if the sizes
+                that the body declares may be wrong.
         """
-        outer = None if value.shape is None else list(value.shape.dims[first:])
+        outer = None if value.shape is None else list(value.shape.dims[first_axis:])
         known = None if inner is None or inner.shape is None else list(inner.shape.dims)
         if outer is None or (known is not None and len(known) != len(outer)):
             return static_dims(inner) if inner is not None and outer is None else None
@@ -138,39 +138,39 @@ class Body:
             size = known[axis] if known is not None and isinstance(known[axis], int) else dim
             if not isinstance(size, int):
                 name = size.value if size.value is not None and not varies(size) else f"input {index} axis {axis}"
-                size = self.free.number(name, Symbol(index, axis + first))
+                size = self.free.number(name, Symbol(index, axis + first_axis))
             sizes.append(size)
         return tuple(sizes)
 
     def constant(self, array: np.ndarray, *, truth: bool = False) -> View:
-        """Return the view of a constant. Equal arrays share a buffer.
+        """Return the view of a constant that holds ``array``. Equal arrays share a buffer.
 
-        Bool arrays are stored as floats. ``truth``: ``array`` holds bools as 0 and 1, and is stored in its own type.
+        A bool array is stored as floats. ``truth``: True if the numbers 0 and 1 of ``array``, which has another type, are bools.
         """
         if array.dtype == np.bool_ and not truth:
             array, truth = array.astype(np.float32), True
         dtype = next(dtype for dtype, kind in NUMPY.items() if kind == array.dtype)
         array = np.array(array, order="C")
-        new = Buffer(Home.CONSTANT, array.size, array=array.reshape(-1), dtype=dtype)
+        new = Buffer(Origin.CONSTANT, array.size, array=array.reshape(-1), dtype=dtype)
         buffer = self.constants.setdefault((dtype, array.tobytes()), new)
-        return whole(buffer, array.shape, truth=truth)
+        return view_of_buffer(buffer, array.shape, truth=truth)
 
     def number(self, number: float, dtype: int = FLOAT) -> View:
-        """Return a scalar constant. Raise PlanRefused if an integer type cannot hold ``number``."""
+        """Return the view of a scalar constant. Raise PlanRefused if ``dtype`` cannot hold ``number``."""
         if NUMPY[dtype].kind != "f" and not float(number).is_integer():
             raise PlanRefused("NATIVE-TYPE", f"it combines {number:g} with {ir.DataType(dtype).name}")
         return self.constant(np.array(number, NUMPY[dtype]))
 
-    def fresh(self, shape: Sequence[int], like: View, *, truth: bool | None = None) -> View:
-        """Return the view of a new buffer for a result that has the element type of ``like``.
+    def new_buffer(self, shape: Sequence[int], like: View, *, truth: bool | None = None) -> View:
+        """Return the view of a new buffer of the storage type of ``like``, for example float.
 
-        ``truth``: True if the result holds bools. If it is None, the result holds bools if ``like`` does.
+        ``truth``: True if the elements of the new buffer are bools; None to copy this property from ``like``.
         """
-        return _fresh(shape, like.buffer.dtype, truth=like.truth if truth is None else truth)
+        return _computed_buffer(shape, like.buffer.dtype, truth=like.truth if truth is None else truth)
 
-    def indices(self, shape: Sequence[int]) -> View:
-        """Return the view of a new buffer for indices that a step computes."""
-        return _fresh(shape, INT64, truth=False)
+    def new_indices(self, shape: Sequence[int]) -> View:
+        """Return the view of a new INT64 buffer for indices that a step computes."""
+        return _computed_buffer(shape, INT64, truth=False)
 
     def emit(
         self,
@@ -178,7 +178,7 @@ class Body:
         target: View,
         *sources: View | None,
         immediates: tuple[float, float] = (0.0, 0.0),
-        along: tuple[int, int] = (1, 1),
+        indexed: tuple[int, int] = (1, 1),
     ) -> View:
         """Add a step, and return ``target``. Raise PlanRefused if the operation has no kernel for these types."""
         packed = [source for source in sources[1:2] if op == Op.GEMM]  # read as floats
@@ -188,11 +188,11 @@ class Body:
         if lacking or not fits(op, target.buffer.dtype, [view.buffer.dtype for view in sources_read]):
             names = " and ".join(sorted(ir.DataType(kind).name for kind in lacking or kinds))
             raise PlanRefused("NATIVE-TYPE", f"loop plans have no {op.name} of {names}")
-        self.steps.append(BodyStep(op, target, list(sources), immediates, along))
+        self.steps.append(BodyStep(op, target, list(sources), immediates, indexed))
         return target
 
     def elementwise(self, op: Op, *sources: View, truth: bool = False, immediates: tuple[float, float] = (0.0, 0.0)) -> View:
-        """Add an elementwise step on ``sources``, which are broadcast to one shape, and return its result.
+        """Add an elementwise step that reads ``sources``, broadcast to one shape. Return its result.
 
         Bool sources are first cast to the type of the other sources. ``truth``: True if the result holds bools.
         """
@@ -206,23 +206,23 @@ class Body:
         except ValueError:
             raise PlanRefused("NATIVE-SHAPE", f"the shapes {[source.shape for source in sources]} cannot be broadcast") from None
         spread = [broadcast(source, shape) for source in sources]
-        return self.emit(op, self.fresh(shape, sources[-1], truth=truth), *spread, immediates=immediates)
+        return self.emit(op, self.new_buffer(shape, sources[-1], truth=truth), *spread, immediates=immediates)
 
     def as_type(self, view: View, dtype: int) -> View:
         """Return a view of the same values with the element type ``dtype``. Bools become 0 and 1."""
         if view.buffer.dtype == dtype:
             return view if view.narrow is None else replace(view, narrow=None)
         if view.buffer.array is not None:
-            return self.constant(elements(view).astype(NUMPY[dtype]), truth=view.truth)
+            return self.constant(constant_elements(view).astype(NUMPY[dtype]), truth=view.truth)
         if (view, dtype) not in self.casts:
-            self.casts[view, dtype] = self.emit(Op.CAST, _fresh(view.shape, dtype, truth=view.truth), view)
+            self.casts[view, dtype] = self.emit(Op.CAST, _computed_buffer(view.shape, dtype, truth=view.truth), view)
         return self.casts[view, dtype]
 
     def copied(self, view: View) -> View:
         """Return a dense copy of the elements of ``view``."""
         if view.buffer.array is not None:
-            return self.constant(elements(view), truth=view.truth)
-        return self.emit(Op.COPY, self.fresh(view.shape, view), view)
+            return self.constant(constant_elements(view), truth=view.truth)
+        return self.emit(Op.COPY, self.new_buffer(view.shape, view), view)
 
     def packed(self, view: View) -> View:
         """Return the view if it is dense, else a dense copy."""
@@ -231,18 +231,18 @@ class Body:
     def reshaped(self, view: View, shape: Sequence[int]) -> View:
         """Return a view of the elements of ``view`` in another shape."""
         from_dense = self.packed(view)
-        return View(from_dense.buffer, tuple(shape), dense(shape), from_dense.offset, view.truth)
+        return View(from_dense.buffer, tuple(shape), dense_strides(shape), from_dense.offset, view.truth)
 
 
-def elements(view: View) -> np.ndarray:
+def constant_elements(view: View) -> np.ndarray:
     """Return the elements of ``view``, whose buffer must be a constant, as an array."""
     assert view.buffer.array is not None
     strides = [view.buffer.array.itemsize * stride for stride in view.strides]
     return np.array(np.lib.stride_tricks.as_strided(view.buffer.array[view.offset :], view.shape, strides))
 
 
-def _fresh(shape: Sequence[int], dtype: int, *, truth: bool) -> View:
-    return whole(Buffer(Home.COMPUTED, math.prod(shape), dtype=dtype), shape, truth=truth)
+def _computed_buffer(shape: Sequence[int], dtype: int, *, truth: bool) -> View:
+    return view_of_buffer(Buffer(Origin.COMPUTED, math.prod(shape), dtype=dtype), shape, truth=truth)
 
 
 def type_name(value: ir.Value) -> str:

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 
 from rewrites.native.plan import Plan, PlanRefused, Size, Symbol
 
-__all__ = ["SAMPLES", "FreeSizes", "SameSizes", "joined"]
+__all__ = ["SAMPLES", "EqualSizesRequired", "FreeSizes", "merge_samples"]
 
 SAMPLES = ((97, 103, 109, 127, 137, 149), (101, 107, 113, 131, 139, 151))
 """The two samples: primes that rarely divide the sizes of models."""
 _MOST = 4
 
 
-class SameSizes(Exception):
+class EqualSizesRequired(Exception):
     """Raised if an operator requires the free size ``name`` to equal ``other``.
 
     ``other`` is a number or another free size. The body is then compiled again with the same number for both.
@@ -39,13 +39,13 @@ class FreeSizes:
 
     Args:
         sample: The prime numbers that are available to replace free sizes.
-        known: Maps the name of a free size to the free size or the number that it must equal.
+        equalities: Maps the name of a free size to the free size or the number that it must equal.
         numbers: Maps the name of each free size to the number that replaces it.
         symbols: For each free size, an axis of an input that has this size at run time.
     """
 
     sample: Sequence[int]
-    known: Mapping[str, str | int] = field(default_factory=dict)
+    equalities: Mapping[str, str | int] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     symbols: list[Symbol] = field(default_factory=list)
 
@@ -55,8 +55,8 @@ class FreeSizes:
         ``symbol``: an axis of an input that has this size at run time.
         """
         size: str | int = name
-        while isinstance(size, str) and size in self.known:
-            size = self.known[size]
+        while isinstance(size, str) and size in self.equalities:
+            size = self.equalities[size]
         if isinstance(size, int):
             return size
         name = size
@@ -68,63 +68,63 @@ class FreeSizes:
         return self.numbers[name]
 
     def check_same(self, lefts: Sequence[int], rights: Sequence[int]) -> None:
-        """Compare two lists of sizes that must be equal. Raise SameSizes if they differ in a free size."""
+        """Raise EqualSizesRequired if two lists of sizes that must be equal differ in a free size."""
         names = {number: name for name, number in self.numbers.items()}
         for left, right in zip(lefts, rights, strict=False):
             if left != right and (left in names or right in names):
                 name = names.get(right) or names[left]
-                raise SameSizes(name, names.get(left, left) if right in names else right)
+                raise EqualSizesRequired(name, names.get(left, left) if right in names else right)
 
-    def has(self, size: int) -> bool:
-        """Return True if ``size`` may depend on a free size, that is, if a sample number divides ``size``."""
+    def is_free(self, size: int) -> bool:
+        """Return True if a sample number divides ``size``, so that ``size`` may depend on a free size."""
         return any(size % number == 0 for number in self.numbers.values()) and size != 0
 
-    def part(self, size: int) -> int:
+    def sample_factor(self, size: int) -> int:
         """Return the largest divisor of ``size`` that is a product of sample numbers, such as 97 * 97 * 103."""
-        part = 1
+        factor = 1
         for number in self.numbers.values():
-            while size and size % (part * number) == 0:
-                part *= number
-        return part
+            while size and size % (factor * number) == 0:
+                factor *= number
+        return factor
 
 
-def joined(first: Plan, second: Plan, symbols: Sequence[Symbol]) -> Plan:
+def merge_samples(first: Plan, second: Plan, symbols: Sequence[Symbol]) -> Plan:
     """Combine the plans for the two samples into a plan for all sizes."""
-    plan = _joined(first, second, [sample[: len(symbols)] for sample in SAMPLES])
+    plan = _merge(first, second, [sample[: len(symbols)] for sample in SAMPLES])
     assert isinstance(plan, Plan)
     return replace(plan, symbols=tuple(symbols))
 
 
-def _joined(one: object, other: object, samples: Sequence[Sequence[int]]) -> object:
-    if isinstance(one, Size) and isinstance(other, Size):
-        return _size(one.coefficient, other.coefficient, samples)
-    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
-        return tuple(_joined(left, right, samples) for left, right in zip(one, other, strict=True))
-    if is_dataclass(one) and not isinstance(one, type) and type(one) is type(other):
-        parts = {each.name: _joined(getattr(one, each.name), getattr(other, each.name), samples) for each in fields(one)}
-        return replace(one, **parts)
-    if one != other:
+def _merge(first: object, second: object, samples: Sequence[Sequence[int]]) -> object:
+    if isinstance(first, Size) and isinstance(second, Size):
+        return _size_formula(first.coefficient, second.coefficient, samples)
+    if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
+        return tuple(_merge(left, right, samples) for left, right in zip(first, second, strict=True))
+    if is_dataclass(first) and not isinstance(first, type) and type(first) is type(second):
+        parts = {each.name: _merge(getattr(first, each.name), getattr(second, each.name), samples) for each in fields(first)}
+        return replace(first, **parts)
+    if first != second:
         raise PlanRefused("NATIVE-SHAPE", "the steps depend on sizes that are known only at run time")
-    return one
+    return first
 
 
-def _size(one: int, other: int, samples: Sequence[Sequence[int]]) -> Size:
-    """Return a formula in the free sizes for a size that differs between the samples.
+def _size_formula(first_size: int, second_size: int, samples: Sequence[Sequence[int]]) -> Size:
+    """Return the formula for a size that is ``first_size`` in one sample, ``second_size`` in the other.
 
-    For example, ``one`` = 388 and ``other`` = 404 for the samples (97, ...) and (101, ...) give 4 times the first free size. Raise
+    For example, 388 for the sample (97, ...) and 404 for the sample (101, ...) give ``4 * B`` if B is the first free size. Raise
     PlanRefused if there is no such formula.
 
     Args:
-        one: The size for the first sample.
-        other: The size for the second sample.
+        first_size: The size for the first sample.
+        second_size: The size for the second sample.
         samples: For each sample, the numbers that replace the free sizes.
     """
     exponents = []
-    for first, second in zip(*samples, strict=True):
+    for first_prime, second_prime in zip(*samples, strict=True):
         power = 0
-        while one and one % first == 0 and other % second == 0 and power < _MOST:
-            one, other, power = one // first, other // second, power + 1
+        while first_size and first_size % first_prime == 0 and second_size % second_prime == 0 and power < _MOST:
+            first_size, second_size, power = first_size // first_prime, second_size // second_prime, power + 1
         exponents.append(power)
-    if one != other:
+    if first_size != second_size:
         raise PlanRefused("NATIVE-SHAPE", "an address depends in a complex way on sizes that are known only at run time")
-    return Size(one, tuple(exponents) if any(exponents) else ())
+    return Size(first_size, tuple(exponents) if any(exponents) else ())

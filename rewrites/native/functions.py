@@ -18,12 +18,12 @@ __all__ = [
     "IR_VERSION",
     "LOOP_OPERATOR",
     "OPERATOR",
+    "add_constant_nodes",
     "add_function",
-    "constants_inside",
     "free_overload",
-    "function_of",
-    "parameter",
-    "read_inside",
+    "make_function",
+    "new_parameter",
+    "replace_reads",
 ]
 
 DOMAIN = "ai.ortscan"
@@ -42,37 +42,37 @@ def free_overload(model: ir.Model, operator: str) -> str:
     return f"l{number}"
 
 
-def parameter(value: ir.Value, ctx: Context) -> ir.Value:
-    """Return a new function parameter, which replaces the outer value ``value`` inside the function."""
+def new_parameter(value: ir.Value, ctx: Context) -> ir.Value:
+    """Return a new function parameter with the type and shape of ``value``, the argument of the call."""
     return ir.Value(name=ctx.names.fresh(value.name or "value"), type=value.type, shape=value.shape)
 
 
-def constants_inside(values: Iterable[ir.Value], inside: dict[ir.Value, ir.Value], ctx: Context) -> list[ir.Node]:
-    """Return a Constant node for each of the constants ``values`` that the function does not have yet.
+def add_constant_nodes(values: Iterable[ir.Value], new_values: dict[ir.Value, ir.Value], ctx: Context) -> list[ir.Node]:
+    """Return new Constant nodes for those constants of ``values`` that are not keys of ``new_values`` yet.
 
-    ``inside`` maps an outer value to the value that replaces it in the function. The results of the new nodes are added to it.
+    ``new_values`` maps an outer value to the value that replaces it in the function. The results of the new nodes are added to it.
     """
     nodes = []
     for value in values:
-        if value not in inside:
+        if value not in new_values:
             array = const_array(value)
             assert array is not None
-            inside[value] = parameter(value, ctx)
-            attribute = ir.AttrTensor("value", ir.tensor(array, name=inside[value].name))
+            new_values[value] = new_parameter(value, ctx)
+            attribute = ir.AttrTensor("value", ir.tensor(array, name=new_values[value].name))
             name = ctx.names.fresh("constant")
-            nodes.append(ir.Node("", "Constant", [], [attribute], outputs=[inside[value]], name=name))
+            nodes.append(ir.Node("", "Constant", [], [attribute], outputs=[new_values[value]], name=name))
     return nodes
 
 
-def read_inside(body: ir.Graph, inside: dict[ir.Value, ir.Value]) -> None:
-    """Let ``body`` and its nested graphs read ``inside[value]`` instead of each outer ``value``."""
+def replace_reads(body: ir.Graph, new_values: dict[ir.Value, ir.Value]) -> None:
+    """Replace each operand of a node in ``body`` or its nested graphs that is a key of ``new_values``."""
     for node in all_nodes(body):
         for index, value in enumerate(node.inputs):
-            if value is not None and value in inside:
-                node.replace_input_with(index, inside[value])
+            if value is not None and value in new_values:
+                node.replace_input_with(index, new_values[value])
 
 
-def function_of(
+def make_function(
     operator: str,
     overload: str,
     parameters: Sequence[ir.Value],
@@ -80,7 +80,10 @@ def function_of(
     nodes: Sequence[ir.Node],
     ctx: Context,
 ) -> ir.Function:
-    """Return a function named ``operator`` that runs ``nodes`` and has the attribute ``plan``."""
+    """Return a function named ``operator`` that runs ``nodes`` and declares the attribute ``plan``.
+
+    Remove the types and shapes of ``parameters``.
+    """
     for each in parameters:
         each.type = each.shape = None  # the call has types; onnx_ir does not read the types of a function
     graph = ir.Graph(parameters, results, nodes=nodes, opset_imports={"": ctx.opset}, name=f"{operator}_{overload}")

@@ -23,7 +23,7 @@ from rewrites.base.report import PatchOutcome
 from rewrites.graph.context import Context
 from rewrites.graph.values import is_constant, is_read, rank_of
 from rewrites.loops import replace_node
-from rewrites.native.functions import CELL_OPERATOR, DOMAIN, add_function, free_overload, function_of, parameter
+from rewrites.native.functions import CELL_OPERATOR, DOMAIN, add_function, free_overload, make_function, new_parameter
 from rewrites.ops.rnn.functions import Function
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -48,23 +48,23 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if the library can compute the node and is faster than onnxruntime."""
     if DOMAIN not in ctx.options.domains:
         return NOTHING_HERE
-    given = {name: value for name in INPUTS if (value := view.input(name)) is not None}
-    made = {name: value for name, value in zip(OUTPUTS, view.node.outputs, strict=False) if is_read(value)}
-    if not made:
+    inputs = {name: value for name in INPUTS if (value := view.input(name)) is not None}
+    outputs = {name: value for name, value in zip(OUTPUTS, view.node.outputs, strict=False) if is_read(value)}
+    if not outputs:
         return NOTHING_HERE
-    refusal = _no_kernel(view) or _no_constants(view, given) or _no_gain(view)
+    refusal = _lacks_kernel(view) or _has_variable_weights(view, inputs) or _is_slower(view)
     if refusal is not None:
         return refusal
 
     def edit() -> Sequence[ir.Node]:
-        _call_instead(view, given, made, ctx)
+        _replace_by_call(view, inputs, outputs, ctx)
         return []
 
     what = f"wrote a call of {DOMAIN}.{CELL_OPERATOR} for the {view.kind}"
     return Patch(what, edit, outcome=PatchOutcome(planned=1))
 
 
-def _no_kernel(view: RecurrentNode) -> NotApplicable | None:
+def _lacks_kernel(view: RecurrentNode) -> NotApplicable | None:
     unknown = next((each.name for functions in view.functions for each in functions if not _has_kernel(each)), None)
     lengths = view.input("sequence_lens")
     if view.dtype != ir.DataType.FLOAT:
@@ -80,15 +80,15 @@ def _no_kernel(view: RecurrentNode) -> NotApplicable | None:
     return None
 
 
-def _no_constants(view: RecurrentNode, given: dict[str, ir.Value]) -> NotApplicable | None:
+def _has_variable_weights(view: RecurrentNode, inputs: dict[str, ir.Value]) -> NotApplicable | None:
     for name in _WEIGHTS:
-        value = given.get(name)
+        value = inputs.get(name)
         if value is not None and not is_constant(value):
             return NotApplicable("NATIVE-WEIGHTS", f"{name} '{value.name}' is not constant")
     return None
 
 
-def _no_gain(view: RecurrentNode) -> NotApplicable | None:
+def _is_slower(view: RecurrentNode) -> NotApplicable | None:
     widest, units = MOST_HIDDEN_FASTER[view.kind], -view.hidden % _UNITS
     if view.hidden > widest:
         return NotApplicable("NATIVE-COST", f"its hidden size {view.hidden} is above {widest}")
@@ -97,20 +97,22 @@ def _no_gain(view: RecurrentNode) -> NotApplicable | None:
     return None
 
 
-def _call_instead(view: RecurrentNode, given: dict[str, ir.Value], made: dict[str, ir.Value], ctx: Context) -> None:
+def _replace_by_call(view: RecurrentNode, inputs: dict[str, ir.Value], outputs: dict[str, ir.Value], ctx: Context) -> None:
     """Replace the node by a call of a function that contains a copy of the node."""
     old = view.node
-    parameters = {name: parameter(value, ctx) for name, value in given.items()}
-    results = {name: ir.Value(name=ctx.names.fresh(value.name or name)) for name, value in made.items()}
-    inputs = [parameters.get(name) for name in INPUTS[: len(old.inputs)]]
-    outputs = [results.get(name) or ir.Value(name="") for name in OUTPUTS[: len(old.outputs)]]
-    inner = ir.Node("", view.kind, inputs, list(old.attributes.values()), outputs=outputs, name=ctx.names.fresh(view.kind))
+    parameters = {name: new_parameter(value, ctx) for name, value in inputs.items()}
+    results = {name: ir.Value(name=ctx.names.fresh(value.name or name)) for name, value in outputs.items()}
+    function_inputs = [parameters.get(name) for name in INPUTS[: len(old.inputs)]]
+    function_outputs = [results.get(name) or ir.Value(name="") for name in OUTPUTS[: len(old.outputs)]]
+    inner = ir.Node(
+        "", view.kind, function_inputs, list(old.attributes.values()), outputs=function_outputs, name=ctx.names.fresh(view.kind)
+    )
     overload = free_overload(ctx.model, CELL_OPERATOR)
-    function = function_of(CELL_OPERATOR, overload, list(parameters.values()), list(results.values()), [inner], ctx)
-    own = [ir.Value(name=ctx.names.fresh(value.name or name), type=value.type) for name, value in made.items()]
-    words = ir.AttrString("plan", _cell_words(view, list(given), list(made)))
-    call = ir.Node(DOMAIN, CELL_OPERATOR, list(given.values()), [words], overload=overload, outputs=own, name=old.name)
-    replace_node(old, call, list(zip(made.values(), own, strict=True)), ctx.names)
+    function = make_function(CELL_OPERATOR, overload, list(parameters.values()), list(results.values()), [inner], ctx)
+    call_outputs = [ir.Value(name=ctx.names.fresh(value.name or name), type=value.type) for name, value in outputs.items()]
+    plan = ir.AttrString("plan", _encode_plan(view, list(inputs), list(outputs)))
+    call = ir.Node(DOMAIN, CELL_OPERATOR, list(inputs.values()), [plan], overload=overload, outputs=call_outputs, name=old.name)
+    replace_node(old, call, list(zip(outputs.values(), call_outputs, strict=True)), ctx.names)
     add_function(ctx.model, function)
 
 
@@ -119,17 +121,17 @@ def _has_kernel(function: Function) -> bool:
     return function.name in _USES
 
 
-def _cell_words(view: RecurrentNode, inputs: Sequence[str], outputs: Sequence[str]) -> str:
+def _encode_plan(view: RecurrentNode, inputs: Sequence[str], outputs: Sequence[str]) -> str:
     """Return the text for the attribute ``plan``, which describes the recurrent node to the library.
 
-    ``inputs``, ``outputs``: the inputs and outputs that the new node has, by their names in the specification.
+    ``inputs``, ``outputs``: the names, in the ONNX specification, of the inputs and outputs that the new node has.
     """
     flags = view.linear_before_reset | view.input_forget << 1
     head = (_MAGIC, _KINDS.index(view.kind), view.hidden, _DIRECTIONS[view.reverse], flags)
-    ports = [sum(1 << names.index(name) for name in given) for names, given in ((INPUTS, inputs), (OUTPUTS, outputs))]
+    ports = [sum(1 << names.index(name) for name in present) for names, present in ((INPUTS, inputs), (OUTPUTS, outputs))]
     words = struct.pack("<7if", *head, *ports, math.inf if view.clip is None else view.clip)
-    for way in range(2):
-        functions = view.functions[way] if way < len(view.functions) else ()
+    for direction in range(2):
+        functions = view.functions[direction] if direction < len(view.functions) else ()
         for each in (*functions, *[Function("Tanh")] * (_MOST_FUNCTIONS - len(functions))):
             words += struct.pack("<i2f", _USES.index(each.name), each.alpha, each.beta)
     return base64.b64encode(words).decode("ascii")

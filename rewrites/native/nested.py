@@ -31,11 +31,11 @@ _MOST_STEPS = 4096
 
 
 def translate_graph(graph: ir.Graph, body: Body) -> None:
-    """Add the steps that compute the nodes of ``graph`` to ``body``."""
+    """Translate the nodes of ``graph``: add their steps and the views of their outputs to ``body``."""
     for node in graph:
         if all(const_array(value) is not None for value in node.outputs):
             continue
-        for value, result in zip(node.outputs, _results(node, body), strict=False):
+        for value, result in zip(node.outputs, _translate_node(node, body), strict=False):
             if 0 in result.shape or differ(ir.Shape(result.shape), value.shape):
                 raise PlanRefused("NATIVE-SHAPE", f"'{value.name}' has the shape {list(result.shape)}, declared is {value.shape}")
             if value.dtype not in (None, result.dtype):
@@ -43,25 +43,25 @@ def translate_graph(graph: ir.Graph, body: Body) -> None:
             body.views[value] = result
 
 
-def _results(node: ir.Node, body: Body) -> Sequence[View]:
+def _translate_node(node: ir.Node, body: Body) -> Sequence[View]:
     if node.op_type == "If" and not node.domain:
-        return _chosen(TranslatorCall(node, body))
-    return _unrolled(TranslatorCall(node, body)) if is_loop(node) else translate(node, body)
+        return _translate_if(TranslatorCall(node, body))
+    return _unroll_loop(TranslatorCall(node, body)) if is_loop(node) else translate(node, body)
 
 
-def _chosen(call: TranslatorCall) -> Sequence[View]:
-    """Compute both branches of an If. Select each result by the condition."""
+def _translate_if(call: TranslatorCall) -> Sequence[View]:
+    """Translate an If: compute both branches, and select each result by the condition."""
     body, condition = call.body, call.view(0)
     if condition.count != 1:
         raise call.refuse("NATIVE-SHAPE", f"its condition has {condition.count} elements")
     branches = []
-    body.chosen += 1
+    body.enclosing_ifs += 1
     for name in ("then_branch", "else_branch"):
         branch = call.node.attributes[name].as_graph()
-        body.inner.add(branch)
+        body.nested_graphs.add(branch)
         translate_graph(branch, body)
         branches.append([body.view(value) for value in branch.outputs])
-    body.chosen -= 1
+    body.enclosing_ifs -= 1
     truth, results = body.reshaped(condition, ()), []
     for then, otherwise in zip(*branches, strict=True):
         if then.shape != otherwise.shape or then.dtype != otherwise.dtype:
@@ -70,19 +70,19 @@ def _chosen(call: TranslatorCall) -> Sequence[View]:
     return results
 
 
-def _unrolled(call: TranslatorCall) -> Sequence[View]:
-    """Unroll the steps of an inner loop, and return its results."""
+def _unroll_loop(call: TranslatorCall) -> Sequence[View]:
+    """Translate an inner loop: unroll its steps, and return the views of its results."""
     loop, body = view(call.node, call.opset), call.body
     scanned = [body.view(scan.outer) for scan in loop.scan_inputs]
-    count = _steps(call, loop, scanned)
-    body.inner.add(loop.body)
+    count = _step_count(call, loop, scanned)
+    body.nested_graphs.add(loop.body)
     states = [body.view(state.initial) for state in loop.states]
     shapes = [state.shape for state in states]
     rows: list[list[View]] = [[] for _ in loop.scan_outputs]
     for step in range(count):
-        body.views |= {state.inner: now for state, now in zip(loop.states, states, strict=True)}
+        body.views |= {state.inner: current for state, current in zip(loop.states, states, strict=True)}
         for scan, x in zip(loop.scan_inputs, scanned, strict=True):
-            body.views[scan.inner] = _row(x, scan.axis % len(x.shape), count - 1 - step if scan.reverse else step)
+            body.views[scan.inner] = _row_view(x, scan.axis % len(x.shape), count - 1 - step if scan.reverse else step)
         if isinstance(loop, LoopView):
             body.views[loop.iteration] = body.constant(np.array(step, np.int64))
             body.views[loop.condition_in] = body.constant(np.array(True))
@@ -95,14 +95,14 @@ def _unrolled(call: TranslatorCall) -> Sequence[View]:
     if [state.shape for state in states] != shapes:
         raise call.refuse("NATIVE-SHAPE", "a state changes its shape")
     axes = [(output.axis, output.reverse) for output in loop.scan_outputs]
-    return [*states, *(_stacked(body, stack, *way) for stack, way in zip(rows, axes, strict=True))]
+    return [*states, *(_stack_rows(body, stack, *axis_and_order) for stack, axis_and_order in zip(rows, axes, strict=True))]
 
 
-def _steps(call: TranslatorCall, loop: Loop, scanned: Sequence[View]) -> int:
+def _step_count(call: TranslatorCall, loop: Loop, scanned: Sequence[View]) -> int:
     if isinstance(loop, ScanView):
         sizes = {x.shape[scan.axis] for x, scan in zip(scanned, loop.scan_inputs, strict=True) if x.shape}
         count = sizes.pop() if len(sizes) == 1 and not loop.batched else 0
-        known = count if count and not call.body.free.has(count) else None
+        known = count if count and not call.body.free.is_free(count) else None
     else:
         known = loop.steps if isinstance(loop.steps, int) and loop.steps else None
     if known is None:
@@ -110,17 +110,17 @@ def _steps(call: TranslatorCall, loop: Loop, scanned: Sequence[View]) -> int:
     return known
 
 
-def _row(x: View, axis: int, index: int) -> View:
+def _row_view(x: View, axis: int, index: int) -> View:
     shape, strides = (*x.shape[:axis], *x.shape[axis + 1 :]), (*x.strides[:axis], *x.strides[axis + 1 :])
     return View(x.buffer, shape, strides, x.offset + index * x.strides[axis], x.truth)
 
 
-def _stacked(body: Body, rows: Sequence[View], axis: int, reverse: bool) -> View:
-    """Stack ``rows`` along the new axis ``axis``. If ``reverse`` is set, reverse their order."""
+def _stack_rows(body: Body, rows: Sequence[View], axis: int, reverse: bool) -> View:
+    """Stack ``rows`` along the new axis ``axis``. If ``reverse`` is True, stack them in reverse order."""
     rows = rows[::-1] if reverse else rows
     first = rows[0]
     axis %= len(first.shape) + 1
-    result = body.fresh((*first.shape[:axis], len(rows), *first.shape[axis:]), first)
+    result = body.new_buffer((*first.shape[:axis], len(rows), *first.shape[axis:]), first)
     for index, row in enumerate(rows):
-        body.emit(Op.COPY, _row(result, axis, index), body.as_type(row, first.buffer.dtype))
+        body.emit(Op.COPY, _row_view(result, axis, index), body.as_type(row, first.buffer.dtype))
     return result

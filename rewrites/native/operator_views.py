@@ -8,11 +8,11 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.values import const_array, is_read
-from rewrites.native.body import Body, elements
+from rewrites.native.body import Body, constant_elements
 from rewrites.native.plan import PlanRefused
-from rewrites.native.views import View, dense, moved
+from rewrites.native.views import View, dense_strides, move_elements
 
-__all__ = ["Translator", "TranslatorCall", "in_order", "merged", "rows_along", "turned_back"]
+__all__ = ["Translator", "TranslatorCall", "as_matrices", "merge_axes_last", "permute_axes", "restore_axes"]
 
 
 @dataclass(frozen=True)
@@ -48,26 +48,25 @@ class TranslatorCall:
         return [self.view(index) for index in range(len(self.node.inputs))]
 
     def known(self, index: int) -> np.ndarray | None:
-        """Return the elements of input ``index`` if they are known at compile time, else None.
-
-        Return None also if an element depends on a free size.
-        """
+        """Return the elements of input ``index``, or None if they are unknown or may depend on a free size."""
         numbers = self.sizes(index)
-        is_sample = numbers is not None and const_array(self.value(index)) is None and any(map(self.body.free.has, numbers.flat))
-        return None if is_sample else numbers
+        has_sample = (
+            numbers is not None and const_array(self.value(index)) is None and any(map(self.body.free.is_free, numbers.flat))
+        )
+        return None if has_sample else numbers
 
     def sizes(self, index: int) -> np.ndarray | None:
         """Return the elements of input ``index``, or None if they are unknown.
 
-        A sample number replaces each element that is a free size (``FreeSizes``).
+        If the elements are sizes, the result contains a sample number for each free size (``FreeSizes``).
         """
         value = self.value(index)
         array = const_array(value)
         view = None if value is None or array is not None else self.body.views.get(value)
-        return array if view is None or view.buffer.array is None or view.truth else elements(view)
+        return array if view is None or view.buffer.array is None or view.truth else constant_elements(view)
 
     def only_first_output(self) -> None:
-        """Raise PlanRefused if any output except the first is read."""
+        """Raise PlanRefused if anything except the first output is read."""
         if any(value.name and is_read(value) for value in self.node.outputs[1:]):
             raise self.refuse("NATIVE-FORM", "an output other than its first is read")
 
@@ -81,42 +80,46 @@ Translator = Callable[[TranslatorCall], Sequence[View]]
 """A function that adds the steps of an operator to the body and returns the views of its outputs, in order."""
 
 
-def rows_along(body: Body, view: View, axes: Sequence[int]) -> View:
-    """Merge ``axes`` of ``view`` into one last axis, along which the elements are contiguous."""
-    rest = [axis for axis in range(len(view.shape)) if axis not in axes]
-    turned = in_order(view, [*rest, *axes])
-    shape = (*turned.shape[: len(rest)], math.prod(view.shape[axis] for axis in axes))
-    (joined,) = moved(turned, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]
-    if isinstance(joined, View) and (shape[-1] == 1 or joined.strides[-1] in (0, 1)):
-        return joined
-    return body.reshaped(turned, shape)
+def merge_axes_last(body: Body, view: View, axes: Sequence[int]) -> View:
+    """Merge ``axes`` of ``view`` into one axis, and put it last.
+
+    Copy the elements unless they are contiguous along this axis.
+    """
+    other_axes = [axis for axis in range(len(view.shape)) if axis not in axes]
+    permuted = permute_axes(view, [*other_axes, *axes])
+    shape = (*permuted.shape[: len(other_axes)], math.prod(view.shape[axis] for axis in axes))
+    (merged,) = move_elements(permuted, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]
+    if isinstance(merged, View) and (shape[-1] == 1 or merged.strides[-1] in (0, 1)):
+        return merged
+    return body.reshaped(permuted, shape)
 
 
-def turned_back(result: View, shape: Sequence[int], axes: Sequence[int]) -> View:
-    """Restore the original axes of a result that was computed on the merged axes of ``rows_along``.
+def restore_axes(result: View, shape: Sequence[int], axes: Sequence[int]) -> View:
+    """Undo ``merge_axes_last`` for the result of an operation on the merged view.
 
     Args:
-        shape: The sizes of the original axes.
-        axes: The axes that ``rows_along`` merged.
+        result: The dense result, whose last axis is the merged one.
+        shape: The shape to restore.
+        axes: The axes of ``shape`` that ``merge_axes_last`` merged.
     """
     rest = [axis for axis in range(len(shape)) if axis not in axes]
     order = [*rest, *axes]
-    strides = dict(zip(order, dense([shape[axis] for axis in order]), strict=True))
+    strides = dict(zip(order, dense_strides([shape[axis] for axis in order]), strict=True))
     return View(result.buffer, tuple(shape), tuple(strides[axis] for axis in range(len(shape))), result.offset)
 
 
-def in_order(view: View, order: Sequence[int]) -> View:
-    """Return the view with its axes in the order ``order``."""
+def permute_axes(view: View, order: Sequence[int]) -> View:
+    """Return the view with permuted axes. ``order`` lists the old axes, like ``perm`` of Transpose."""
     shape = tuple(view.shape[axis] for axis in order)
     return View(view.buffer, shape, tuple(view.strides[axis] for axis in order), view.offset, view.truth)
 
 
-def merged(body: Body, view: View, batches: int, rows: int) -> View:
+def as_matrices(body: Body, view: View, batches: int, rows: int) -> View:
     """Return ``view`` as a batch of matrices.
 
     Keep the first ``batches`` axes, merge the next ``rows`` axes into the rows, and merge the other axes into the columns.
     """
     split = batches + rows
     shape = (*view.shape[:batches], math.prod(view.shape[batches:split]), math.prod(view.shape[split:]))
-    (joined,) = moved(view, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]
+    (joined,) = move_elements(view, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]
     return joined if isinstance(joined, View) else body.reshaped(view, shape)

@@ -83,7 +83,10 @@ class InputKind(IntEnum):
 
 @dataclass(frozen=True)
 class Input:
-    """An input of the operator. ``dims``: its sizes in one step, so a scanned input has no steps axis."""
+    """An input of the operator.
+
+    ``dims``: the sizes of the input in one step, so without the steps axis of a scanned input.
+    """
 
     kind: InputKind
     dims: tuple[Size, ...]
@@ -116,13 +119,13 @@ class Storage(IntEnum):
 class PlanState:
     """The memory of a state between steps.
 
-    If an output stores the state, ``place`` is the index of the output. Otherwise the state is at ``offset`` in region ``place`` of
-    the workspace.
+    ``region_or_output``: the index of the output if the storage is OUTPUT_ROWS. Otherwise the index of a region of the workspace,
+    which holds the state from ``offset`` on.
     """
 
     storage: Storage
     offset: Size = ZERO
-    place: int = 0
+    region_or_output: int = 0
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ import numpy as np
 
 from rewrites.native.operations import BOOL, FLOAT, words_of
 
-__all__ = ["Buffer", "Home", "View", "broadcast", "dense", "fitted", "moved", "whole"]
+__all__ = ["Buffer", "Origin", "View", "broadcast", "dense_strides", "move_elements", "view_of_addresses", "view_of_buffer"]
 
 _LIMIT = 1 << 24
 """For views of at most this many elements, the compiler computes all addresses to follow a movement."""
 
 
-class Home(Enum):
-    """The source of the elements of a buffer."""
+class Origin(Enum):
+    """The origin of the elements of a buffer, such as a scan input (SCANNED) or a step (COMPUTED)."""
 
     SCANNED = auto()
     CAPTURED = auto()
@@ -33,7 +33,7 @@ class Buffer:
     ``index``: the index of the input or state whose elements the buffer holds. ``array``: the elements of a constant.
     """
 
-    home: Home
+    origin: Origin
     size: int
     index: int = 0
     array: np.ndarray | None = None
@@ -52,7 +52,7 @@ class View:
     Args:
         truth: True if the elements are bools, stored as 0 and 1 in the type of the buffer.
         narrow: The integer type if the elements are 8-bit integers that are stored as floats, else None. Operators that move
-            elements lose this type, so a loop whose body moves such elements gets no plan.
+            elements do not pass it on, so a loop whose body moves 8-bit integers gets no plan.
     """
 
     buffer: Buffer
@@ -76,7 +76,8 @@ class View:
     def is_dense(self) -> bool:
         """Return True if the elements are contiguous in the order of the view."""
         return all(
-            size == 1 or stride == own for size, stride, own in zip(self.shape, self.strides, dense(self.shape), strict=True)
+            size == 1 or stride == own
+            for size, stride, own in zip(self.shape, self.strides, dense_strides(self.shape), strict=True)
         )
 
     @property
@@ -85,8 +86,8 @@ class View:
         return self.offset == 0 and self.count == self.buffer.size and self.is_dense
 
 
-def dense(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of a tensor of ``shape`` with contiguous elements."""
+def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides of a contiguous tensor of the shape ``shape``."""
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
@@ -94,36 +95,36 @@ def dense(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def whole(buffer: Buffer, shape: Sequence[int], *, truth: bool = False) -> View:
+def view_of_buffer(buffer: Buffer, shape: Sequence[int], *, truth: bool = False) -> View:
     """Return the view of a whole buffer."""
-    return View(buffer, tuple(shape), dense(shape), 0, truth)
+    return View(buffer, tuple(shape), dense_strides(shape), 0, truth)
 
 
 def broadcast(view: View, shape: Sequence[int]) -> View:
-    """Return the view broadcast to a larger shape, with strides of 0."""
+    """Return ``view`` broadcast to ``shape``. The strides of repeated axes are 0."""
     new = len(shape) - len(view.shape)
     strides = (*[0] * new, *(0 if own == 1 else stride for own, stride in zip(view.shape, view.strides, strict=True)))
     return View(view.buffer, tuple(shape), strides, view.offset, view.truth)
 
 
-def moved(view: View, make: Callable[[np.ndarray], Sequence[np.ndarray]]) -> list[View | np.ndarray] | None:
-    """Apply ``make``, a numpy function that moves elements, to the addresses of the elements of ``view``.
+def move_elements(view: View, make: Callable[[np.ndarray], Sequence[np.ndarray]]) -> list[View | np.ndarray] | None:
+    """Move the elements of ``view`` by ``make``, a numpy function that only moves elements.
 
-    Return a view for each result of ``make``. If strides cannot express a result, its array of addresses takes the place of the
-    view. Return None if ``view`` has too many elements.
+    ``make`` is called with an array of the addresses of the elements, and returns arrays of addresses. Return a view for each of
+    these arrays, or the array itself if strides cannot express it. Return None if ``view`` has too many elements.
     """
     if view.count > _LIMIT:
         return None
-    return [fitted(view, np.asarray(made)) for made in make(_addresses(view))]
+    return [view_of_addresses(view, np.asarray(made)) for made in make(_addresses(view))]
 
 
-def fitted(view: View, addresses: np.ndarray) -> View | np.ndarray:
-    """Return a view of the elements of ``view``'s buffer at ``addresses``.
+def view_of_addresses(view: View, addresses: np.ndarray) -> View | np.ndarray:
+    """Return a view of the elements at ``addresses`` in the buffer of ``view``.
 
-    If no offset and strides give these addresses, return ``addresses`` unchanged.
+    Return ``addresses`` itself if no offset and strides give these addresses.
     """
     if addresses.size == 0:
-        return View(view.buffer, addresses.shape, dense(addresses.shape), 0, view.truth)
+        return View(view.buffer, addresses.shape, dense_strides(addresses.shape), 0, view.truth)
     first = int(addresses.reshape(-1)[0])
     axes = range(addresses.ndim)
     seconds = (tuple(min(1, addresses.shape[axis] - 1) if axis == other else 0 for other in axes) for axis in axes)

@@ -11,11 +11,11 @@ from rewrites.native.body import Body, BodyStep
 from rewrites.native.operations import Op
 from rewrites.native.views import View
 
-__all__ = ["FREE", "PRODUCTS", "PlanWalk", "is_elementwise", "make_regular", "walk_of"]
+__all__ = ["ANY_STRIDES", "PRODUCTS", "PlanWalk", "copy_irregular_operands", "is_elementwise", "plan_walk"]
 
 PRODUCTS = frozenset({Op.GEMM, Op.MATMUL})
 INDEXED = frozenset({Op.GATHER, Op.SCATTER, Op.LOCATE})
-FREE = frozenset({Op.COPY, Op.CAST}) | PRODUCTS | INDEXED
+ANY_STRIDES = frozenset({Op.COPY, Op.CAST}) | PRODUCTS | INDEXED
 """The operations whose operands may have any strides."""
 _FEW = 8
 """A step of at most this many elements is walked element by element. Larger steps copy an operand that is not contiguous."""
@@ -41,25 +41,25 @@ def is_elementwise(op: Op) -> bool:
     return op < Op.SUM
 
 
-def walk_of(step: BodyStep) -> PlanWalk:
+def plan_walk(step: BodyStep) -> PlanWalk:
     """Return the walk of a step."""
     if step.op in PRODUCTS:
-        return _product(step)
+        return _product_walk(step)
     operands = [step.target, *step.sources]
     kept = 0 if is_elementwise(step.op) or step.op in INDEXED else 1
     split = len(step.target.shape) - kept
-    dims, strides = _merged(step.target.shape[:split], [None if view is None else view.strides[:split] for view in operands])
+    dims, strides = _merge_axes(step.target.shape[:split], [None if view is None else view.strides[:split] for view in operands])
     if kept:
-        dims = [*dims, step.given[0].shape[-1]]
+        dims = [*dims, step.operands[0].shape[-1]]
         pairs = zip(strides, operands, strict=True)
         strides = [None if own is None or view is None else [*own, view.strides[-1]] for own, view in pairs]
-    return PlanWalk(dims, strides, (*step.along, 1))
+    return PlanWalk(dims, strides, (*step.indexed, 1))
 
 
-def _product(step: BodyStep) -> PlanWalk:
-    """Return the walk of a product.
+def _product_walk(step: BodyStep) -> PlanWalk:
+    """Return the walk of a matrix product.
 
-    If the right matrix is packed, the batch axes and the rows of the left matrix may merge into one loop.
+    If the right matrix is packed (GEMM), the batch axes and the rows of the left matrix may become one axis.
     """
     a, b, *rest = step.sources
     assert a is not None
@@ -69,7 +69,7 @@ def _product(step: BodyStep) -> PlanWalk:
     outer = len(step.target.shape) - 2
     if step.op == Op.GEMM:
         kept = [None if view is None else view.strides[:-1] for view in [step.target, a, *rest]]
-        dims, found = _merged(step.target.shape[:-1], kept)
+        dims, found = _merge_axes(step.target.shape[:-1], kept)
         rows = dims.pop() if dims else 1
         each = iter(found)
         strides: list[list[int] | None] = []
@@ -80,14 +80,14 @@ def _product(step: BodyStep) -> PlanWalk:
             else:
                 strides.append([0] * (len(dims) + 2) if view is b else [*(own or [0]), view.strides[-1]])
     else:
-        dims, found = _merged(step.target.shape[:outer], [None if view is None else view.strides[:outer] for view in operands])
+        dims, found = _merge_axes(step.target.shape[:outer], [None if view is None else view.strides[:outer] for view in operands])
         strides = [
             None if own is None or view is None else [*own, *view.strides[-2:]] for own, view in zip(found, operands, strict=True)
         ]
     return PlanWalk(dims, strides, (rows, columns, inner))
 
 
-def _merged(shape: Sequence[int], strides: Sequence[Sequence[int] | None]) -> tuple[list[int], list[list[int] | None]]:
+def _merge_axes(shape: Sequence[int], strides: Sequence[Sequence[int] | None]) -> tuple[list[int], list[list[int] | None]]:
     dims: list[int] = []
     found: list[list[int] | None] = [None if own is None else [] for own in strides]
     for axis, size in enumerate(shape):
@@ -105,34 +105,34 @@ def _merged(shape: Sequence[int], strides: Sequence[Sequence[int] | None]) -> tu
     return dims, found
 
 
-def make_regular(steps: Sequence[BodyStep], body: Body) -> list[BodyStep]:
-    """Add steps that copy operands to contiguous memory, where a step needs contiguous operands.
+def copy_irregular_operands(steps: Sequence[BodyStep], body: Body) -> list[BodyStep]:
+    """Copy each operand that is not contiguous, although its step needs contiguous elements.
 
-    Return all steps in order: the copies for a step come directly before it.
+    Return all steps in order. The copies come directly before the step that needs them.
     """
     body.steps = []
     for step in steps:
-        _make_regular(step, body)
+        _copy_irregular_operands(step, body)
         body.steps.append(step)
     return body.steps
 
 
-def _make_regular(step: BodyStep, body: Body) -> None:
-    if step.op in FREE or math.prod(step.target.shape) <= _FEW:
+def _copy_irregular_operands(step: BodyStep, body: Body) -> None:
+    if step.op in ANY_STRIDES or math.prod(step.target.shape) <= _FEW:
         return
-    walk = walk_of(step)
+    walk = plan_walk(step)
     inner = [own[-1] if own else 1 for own in walk.strides]
     if inner[0] not in (0, 1):
         return
     for index, source in enumerate(step.sources):
         if source is not None and inner[index + 1] not in (0, 1):
-            step.sources[index] = _unspread(body, source)
+            step.sources[index] = _dense_copy(body, source)
 
 
-def _unspread(body: Body, view: View) -> View:
-    """Return a view of a dense copy of ``view``.
+def _dense_copy(body: Body, view: View) -> View:
+    """Return a dense copy of ``view``, in the shape of ``view``.
 
-    Elements that a stride of 0 repeats are copied only once, and the view of the copy repeats them again.
+    If ``view`` repeats elements by a stride of 0, copy them once. The returned view repeats them in the same way.
     """
     own = tuple(1 if stride == 0 else size for size, stride in zip(view.shape, view.strides, strict=True))
     copy = body.copied(View(view.buffer, own, view.strides, view.offset, view.truth))

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from rewrites.native.body import Body, BodyStep
-from rewrites.native.memory import Place, Places, lay_out
+from rewrites.native.memory import Place, ResultMemory, allocate_workspace
 from rewrites.native.operations import NUMPY, Op, bytes_of, words_of
 from rewrites.native.plan import (
     Form,
@@ -25,35 +25,35 @@ from rewrites.native.plan import (
     Value,
     ValueKind,
 )
-from rewrites.native.views import Buffer, Home, View
-from rewrites.native.walks import FREE, PRODUCTS, PlanWalk, walk_of
+from rewrites.native.views import Buffer, Origin, View
+from rewrites.native.walks import ANY_STRIDES, PRODUCTS, PlanWalk, plan_walk
 
 __all__ = ["write"]
 
 _UNROLLED = 256
 """The maximum number of instructions into which the outermost axes of one step may be unrolled."""
 _FROM_OUTSIDE = {
-    Home.SCANNED: ValueKind.SCANNED,
-    Home.CAPTURED: ValueKind.CAPTURED,
-    Home.OLD: ValueKind.OLD,
-    Home.STEP_NUMBER: ValueKind.STEP_NUMBER,
+    Origin.SCANNED: ValueKind.SCANNED,
+    Origin.CAPTURED: ValueKind.CAPTURED,
+    Origin.OLD: ValueKind.OLD,
+    Origin.STEP_NUMBER: ValueKind.STEP_NUMBER,
 }
 
 
 def write(
-    body: Body, steps: Sequence[BodyStep], places: Places, inputs: Sequence[Input], outputs: Sequence[Output], form: Form
+    body: Body, steps: Sequence[BodyStep], memory: ResultMemory, inputs: Sequence[Input], outputs: Sequence[Output], form: Form
 ) -> Plan:
     """Return the plan that runs ``steps``. ``inputs`` must include the captured values."""
-    states_in = inputs[: len(places.states)]
+    states_in = inputs[: len(memory.storages)]
     sizes = [math.prod(size.coefficient for size in each.dims) * words_of(each.dtype) for each in states_in]
-    kept, temporaries, regions = lay_out(steps, places, sizes, body.free)
-    writer = _Writer(places, temporaries)
+    state_places, temporaries, regions = allocate_workspace(steps, memory, sizes, body.free)
+    writer = _Writer(memory, temporaries)
     for step in steps:
-        if not _is_copy_in_place(step, places):
+        if not _is_copy_in_place(step, memory):
             writer.add(step)
     states = [
-        PlanState(storage, _elements(offset, each.dtype), output if storage == Storage.OUTPUT_ROWS else region)
-        for (storage, output), (region, offset), each in zip(places.states, kept, states_in, strict=True)
+        PlanState(storage, _offset_in_elements(offset, each.dtype), output if storage == Storage.OUTPUT_ROWS else region)
+        for (storage, output), (region, offset), each in zip(memory.storages, state_places, states_in, strict=True)
     ]
     return Plan(
         inputs=tuple(inputs),
@@ -69,18 +69,18 @@ def write(
     )
 
 
-def _is_copy_in_place(step: BodyStep, places: Places) -> bool:
+def _is_copy_in_place(step: BodyStep, memory: ResultMemory) -> bool:
     """Return True if ``step`` copies a state to its own memory, so that it needs no instruction."""
     source = step.sources[0]
-    if step.op != Op.COPY or source is None or source.buffer.home != Home.OLD or not (source.is_whole and step.target.is_whole):
+    if step.op != Op.COPY or source is None or source.buffer.origin != Origin.OLD or not (source.is_whole and step.target.is_whole):
         return False
     state = source.buffer.index
-    return places.states[state][0] == Storage.IN_PLACE and places.news[state] is step.target.buffer
+    return memory.storages[state][0] == Storage.IN_PLACE and memory.new_states[state] is step.target.buffer
 
 
 class _Writer:
-    def __init__(self, places: Places, temporaries: dict[Buffer, Place]) -> None:
-        self.places = places
+    def __init__(self, memory: ResultMemory, temporaries: dict[Buffer, Place]) -> None:
+        self.memory = memory
         self.temporaries = temporaries
         self.values: dict[Value, int] = {}
         self.packs: dict[PlanPack, int] = {}
@@ -94,14 +94,14 @@ class _Writer:
 
         If it has more axes than an instruction can have, write one instruction for each index of the outermost axes.
         """
-        walk = walk_of(step)
+        walk = plan_walk(step)
         operands = [step.target, *step.sources]
-        room = 2 if step.op in PRODUCTS else 4
-        dims, strides = _with_unit_axis(walk, step.op, room)
-        extra = max(0, len(dims) - room)
+        most_axes = 2 if step.op in PRODUCTS else 4
+        dims, strides = _with_unit_axis(walk, step.op, most_axes)
+        extra = max(0, len(dims) - most_axes)
         if math.prod(dims[:extra]) > _UNROLLED:
             raise PlanRefused("NATIVE-LIMIT", f"{step.op.name} has {len(dims)} axes")
-        pad = room - (len(dims) - extra)
+        pad = most_axes - (len(dims) - extra)
         inner = [1] * pad + dims[extra:]
         full = [*inner, 1, 1] if step.op in PRODUCTS else inner
         sizes = (Size(full[0]), Size(full[1]), Size(full[2]), Size(full[3]))
@@ -129,27 +129,31 @@ class _Writer:
         return PlanOperand(self.value(view.buffer), Size(offset), (Size(left[0]), Size(left[1]), Size(left[2]), Size(left[3])))
 
     def value(self, buffer: Buffer) -> int:
-        place = self.places.of.get(buffer)
+        place = self.memory.results.get(buffer)
         if place is not None:
             value = Value(*place, Size(buffer.size), dtype=buffer.dtype)
-        elif buffer.home == Home.CONSTANT:
+        elif buffer.origin == Origin.CONSTANT:
             assert buffer.array is not None
             offset = self.constant(buffer.array.astype(NUMPY[buffer.dtype]).tobytes(), bytes_of(buffer.dtype))
-            value = Value(ValueKind.CONSTANT, 0, Size(buffer.size), _elements(offset, buffer.dtype), buffer.dtype)
-        elif buffer.home == Home.COMPUTED:
+            value = Value(ValueKind.CONSTANT, 0, Size(buffer.size), _offset_in_elements(offset, buffer.dtype), buffer.dtype)
+        elif buffer.origin == Origin.COMPUTED:
             region, offset = self.temporaries[buffer]
-            value = Value(ValueKind.TEMPORARY, region, Size(buffer.size), _elements(offset, buffer.dtype), buffer.dtype)
+            value = Value(ValueKind.TEMPORARY, region, Size(buffer.size), _offset_in_elements(offset, buffer.dtype), buffer.dtype)
         else:
-            value = Value(_FROM_OUTSIDE[buffer.home], buffer.index, Size(buffer.size), dtype=buffer.dtype)
+            value = Value(_FROM_OUTSIDE[buffer.origin], buffer.index, Size(buffer.size), dtype=buffer.dtype)
         return self.values.setdefault(value, len(self.values))
 
-    def constant(self, data: bytes, each: int) -> int:
-        """Store the bytes ``data`` of a constant unless they are already stored. Return their offset in words.
+    def constant(self, data: bytes, item_size: int) -> int:
+        """Store a constant unless it is already stored, and return its offset in words.
 
-        ``each``: the size of one element in bytes. The offset is a multiple of this size.
+        The offset is a multiple of the element size.
+
+        Args:
+            data: The bytes of the constant.
+            item_size: The size of one element in bytes.
         """
-        if data not in self.constants or (4 * self.constants[data]) % each:
-            gap = -self.filled % max(1, each // 4)
+        if data not in self.constants or (4 * self.constants[data]) % item_size:
+            gap = -self.filled % max(1, item_size // 4)
             self.constants[data] = self.filled + gap
             self.words.append(bytes(4 * gap) + data + bytes(-len(data) % 4))
             self.filled += len(self.words[-1]) // 4
@@ -163,18 +167,18 @@ class _Writer:
         return self.values.setdefault(Value(ValueKind.PACK, index, Size(rows * columns)), len(self.values))
 
 
-def _elements(words: int, dtype: int) -> Size:
+def _offset_in_elements(words: int, dtype: int) -> Size:
     """Convert an offset in words to an offset in elements."""
     return Size(4 * words // bytes_of(dtype))
 
 
-def _with_unit_axis(walk: PlanWalk, op: Op, room: int) -> tuple[list[int], list[list[int] | None]]:
-    """Return the dims and strides of ``walk``.
+def _with_unit_axis(walk: PlanWalk, op: Op, most_axes: int) -> tuple[list[int], list[list[int] | None]]:
+    """Return the dims and strides of ``walk``, with an innermost axis of size 1 added if ``op`` needs it.
 
-    If the innermost elements are not contiguous but the operation needs this, add an innermost axis of size 1.
+    An operation needs it if it requires contiguous innermost elements, and an operand of ``walk`` does not have them.
     """
     inner = [own[-1] for own in walk.strides if own]
-    if op in FREE or not walk.dims or (inner[0] in (0, 1) and all(each in (0, 1) for each in inner)):
+    if op in ANY_STRIDES or not walk.dims or (inner[0] in (0, 1) and all(each in (0, 1) for each in inner)):
         return walk.dims, walk.strides
     if op >= Op.SUM:
         return walk.dims, walk.strides

@@ -30,7 +30,7 @@ NEEDED_OPSET = 14
 
 
 def ports_of(values: Sequence[ir.Value]) -> tuple[Port, ...] | NotApplicable:
-    """Describe ``values`` as ports of a call. Return a reason if a call cannot pass one of them."""
+    """Return the ports that describe ``values``, or a reason if a call cannot pass one of the values."""
     ports = []
     for value in values:
         kind = value.dtype.name.lower() if isinstance(value.type, ir.TensorType) and value.dtype is not None else None
@@ -44,7 +44,7 @@ def ports_of(values: Sequence[ir.Value]) -> tuple[Port, ...] | NotApplicable:
 
 def write_call(
     b: Builder,
-    what: str,
+    payload_format: str,
     payload: Mapping[str, Any],
     inputs: Sequence[ir.Value],
     outputs: Sequence[ir.Value],
@@ -53,15 +53,15 @@ def write_call(
     """Write a call, and return its results.
 
     Args:
-        what: The format of ``payload``.
-        payload: What the call runs.
+        payload_format: The format of ``payload``: "graph" or "scan".
+        payload: The model that the call runs, and its settings.
         inputs: The values that the call reads.
-        outputs: The values that the results replace. The results get their types and shapes.
-        ports: The descriptions of the inputs and of the outputs.
+        outputs: The values that the results will replace. Each result gets the type and shape of the value that it replaces.
+        ports: A pair: the ports of the inputs, and the ports of the outputs.
     """
-    spec = CallSpec(what, *ports, payload)
+    spec = CallSpec(payload_format, *ports, payload)
     slots = _slots(b, inputs, spec.inputs)
-    hint = outputs[0].name or what
+    hint = outputs[0].name or payload_format
     returned = b.ops(OPERATOR, slots, len(SLOTS), domain=DOMAIN, version=VERSION, hint=f"{hint}/python", spec=spec.text())
     for slot, value in zip(SLOTS, returned, strict=True):
         value.type = ir.TensorType(_dtype(slot))
@@ -73,17 +73,17 @@ def write_call(
     facts.type, facts.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([None])
     by_slot[META] = facts
     offsets = meta_offsets(spec.outputs)
-    return [_result(b, spec.outputs, number, by_slot, facts, offsets[number], like) for number, like in enumerate(outputs)]
+    return [_result(b, spec.outputs, number, by_slot, facts, offsets[number], replaced) for number, replaced in enumerate(outputs)]
 
 
 def _slots(b: Builder, inputs: Sequence[ir.Value], ports: Sequence[Port]) -> list[ir.Value]:
     carried = [_cast(b, value, port.slot) if port.slot != port.kind else value for value, port in zip(inputs, ports, strict=True)]
     packed = [is_packed(ports, port.slot, results=False) for port in ports]
-    shapes = [b.op("Shape", value) for value, one, port in zip(carried, packed, ports, strict=True) if one and port.rank]
+    shapes = [b.op("Shape", value) for value, flatten, port in zip(carried, packed, ports, strict=True) if flatten and port.rank]
     slots = []
     for slot in SLOTS:
-        here = [(value, one) for value, one, port in zip(carried, packed, ports, strict=True) if port.slot == slot]
-        parts = [b.op("Reshape", value, b.const([-1])) if one else value for value, one in here]
+        in_slot = [(value, flatten) for value, flatten, port in zip(carried, packed, ports, strict=True) if port.slot == slot]
+        parts = [b.op("Reshape", value, b.const([-1])) if flatten else value for value, flatten in in_slot]
         if slot == META and needs_shapes(ports):
             parts = [*shapes, *parts]
         if not parts:
@@ -99,22 +99,24 @@ def _result(
     number: int,
     by_slot: Mapping[str, ir.Value],
     facts: ir.Value,
-    at: int,
-    like: ir.Value,
+    offset: int,
+    replaced: ir.Value,
 ) -> ir.Value:
     port = ports[number]
     value = by_slot[port.slot]
     packed = is_packed(ports, port.slot, results=True)
     if packed:
-        start, end = _cut(b, facts, at, at + 1), _cut(b, facts, at + 1, at + 2)
-        value, at = b.op("Slice", value, start, end, b.const([0])), at + 2
-    shape = _cut(b, facts, at, at + port.rank) if port.rank else b.op("Slice", facts, b.const([0]), b.const([0]), b.const([0]))
+        start, end = _cut(b, facts, offset, offset + 1), _cut(b, facts, offset + 1, offset + 2)
+        value, offset = b.op("Slice", value, start, end, b.const([0])), offset + 2
+    shape = (
+        _cut(b, facts, offset, offset + port.rank) if port.rank else b.op("Slice", facts, b.const([0]), b.const([0]), b.const([0]))
+    )
     shape.shape = ir.Shape([port.rank])
-    result = b.op("Reshape", value, shape, allowzero=1 if packed else None, hint=like.name)
+    result = b.op("Reshape", value, shape, allowzero=1 if packed else None, hint=replaced.name)
     if port.slot != port.kind:
-        result.type, result.shape = ir.TensorType(_dtype(port.slot)), like.shape
+        result.type, result.shape = ir.TensorType(_dtype(port.slot)), replaced.shape
         result = _cast(b, result, port.kind)
-    result.type, result.shape = like.type, like.shape
+    result.type, result.shape = replaced.type, replaced.shape
     return result
 
 

@@ -24,7 +24,7 @@ __all__ = ["body_model", "missing_kernel", "node_model", "run_wider"]
 
 
 def missing_kernel(node: ir.Node, ctx: Context) -> bool:
-    """Return True if the runtime has no kernel for this node. Return False if a type is unknown."""
+    """Return True if the runtime has no kernel for ``node``. Return False if a type is unknown."""
     if ctx.has_kernel is None:
         return False
     model = node_model(node, ctx)
@@ -32,9 +32,9 @@ def missing_kernel(node: ir.Node, ctx: Context) -> bool:
 
 
 def node_model(node: ir.Node, ctx: Context) -> onnx.ModelProto | NotApplicable:
-    """Return a model of one node, with one input for each value that it reads.
+    """Return a model that contains only ``node``, with one input for each value that ``node`` reads.
 
-    Return a reason if an input or output is no tensor of a known type.
+    Return a reason if an input or output of ``node`` is not a tensor of a known type.
     """
     inputs = list(dict.fromkeys(value for value in node.inputs if value is not None))
     outputs = [value for value in node.outputs if value.name]
@@ -47,20 +47,25 @@ def node_model(node: ir.Node, ctx: Context) -> onnx.ModelProto | NotApplicable:
     del proto.input[:], proto.output[:], proto.metadata_props[:]
     proto.input.extend(names[value] if value is not None else "" for value in node.inputs)
     proto.output.extend(names.get(value, "") for value in node.outputs)
-    return _model([proto], [_info(v, names[v]) for v in inputs], [_info(v, names[v]) for v in outputs], node.op_type, ctx)
+    return _make_model(
+        [proto], [_value_info(v, names[v]) for v in inputs], [_value_info(v, names[v]) for v in outputs], node.op_type, ctx
+    )
 
 
 def body_model(body: ir.Graph, captures: Sequence[ir.Value], ctx: Context) -> onnx.ModelProto:
-    """Return a model of ``body``, which must have no nested graphs. Captured values become inputs."""
+    """Return a model whose graph is ``body``, which must have no nested graphs.
+
+    ``captures``: the outer values that ``body`` reads. They become inputs of the model.
+    """
     nodes = [ir.serde.serialize_node(node) for node in body]
     for proto in nodes:
         proto.name = proto.doc_string = ""
         del proto.metadata_props[:]
-    inputs = [_info(value, value.name or "") for value in (*body.inputs, *captures)]
-    return _model(nodes, inputs, [_info(value, value.name or "") for value in body.outputs], "body", ctx)
+    inputs = [_value_info(value, value.name or "") for value in (*body.inputs, *captures)]
+    return _make_model(nodes, inputs, [_value_info(value, value.name or "") for value in body.outputs], "body", ctx)
 
 
-def _model(
+def _make_model(
     nodes: Sequence[onnx.NodeProto],
     inputs: Sequence[onnx.ValueInfoProto],
     outputs: Sequence[onnx.ValueInfoProto],
@@ -73,8 +78,11 @@ def _model(
     )
 
 
-def _info(value: ir.Value, name: str) -> onnx.ValueInfoProto:
-    """Describe ``value`` by its type and rank. Sizes and their names have no meaning in another model."""
+def _value_info(value: ir.Value, name: str) -> onnx.ValueInfoProto:
+    """Return the type and rank of ``value`` under the name ``name``.
+
+    Its sizes are left out, because their names have no meaning in another model.
+    """
     plain = ir.Value(name=name, type=copy.copy(value.type), shape=None)
     if value.shape is not None:
         plain.shape = ir.Shape([None] * len(value.shape))
@@ -93,9 +101,9 @@ _BY_TYPE = frozenset({"Cast", "CastLike", "BitCast", "QuantizeLinear", "Dequanti
 
 
 def run_wider(node: ir.Node, ctx: Context) -> str | None:
-    """Let ``node`` run in a wider type, between casts, and return a description of the change.
+    """Let ``node`` run in a wider type, between Casts, and return a sentence on the change.
 
-    Return None and change nothing if no wider type has a kernel.
+    If the operator has no kernel in a wider type either, change nothing and return None.
     """
     narrow = next((value.dtype for value in (*node.inputs, *node.outputs) if value is not None and value.dtype in _WIDER), None)
     if narrow is None or node.op_type in _BY_TYPE or ctx.has_kernel is None:
@@ -109,19 +117,19 @@ def run_wider(node: ir.Node, ctx: Context) -> str | None:
     inputs = [
         build.op("Cast", value, to=int(wide)) if value is not None and value.dtype == narrow else value for value in node.inputs
     ]
-    made = build.like(node, inputs)
-    for old, new in zip(node.outputs, made, strict=True):
+    wide_results = build.like(node, inputs)
+    for old, new in zip(node.outputs, wide_results, strict=True):
         new.type = ir.TensorType(wide) if old.dtype == narrow else old.type
         new.shape = old.shape
-    anew = made[0].producer()
-    assert anew is not None
-    model = node_model(anew, ctx)
+    wide_node = wide_results[0].producer()
+    assert wide_node is not None
+    model = node_model(wide_node, ctx)
     if isinstance(model, NotApplicable) or not ctx.has_kernel(model):
         build.discard()
         return None
     results = [
         build.op("Cast", new, to=int(narrow), hint=old.name) if old.dtype == narrow else new
-        for old, new in zip(node.outputs, made, strict=True)
+        for old, new in zip(node.outputs, wide_results, strict=True)
     ]
     build.insert_before(node)
     for old, new in zip(node.outputs, results, strict=True):

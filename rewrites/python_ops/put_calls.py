@@ -48,44 +48,47 @@ _NEVER = frozenset({"RNN", "LSTM", "GRU", "Constant", "Identity"})
 def place_python_ops(ctx: Context, *, wider: bool = True) -> list[KernelGap]:
     """Replace each node without a kernel by the same node in a wider type, or by a call to Python.
 
-    Return an entry for each replaced node, and for each node that could not be replaced. ``wider``: False if nodes may only be
-    replaced by calls.
+    Return an entry for each replaced node, and for each node that could not be replaced. ``wider``: False to replace nodes only by
+    calls, not by nodes in a wider type.
     """
     widened = []
-    for node, where in list(_without_kernel(ctx.model.graph, "main", ctx, whole=False)) if wider else ():
-        operator, how = node.op_type, run_wider(node, ctx)
-        if how is not None:
-            widened.append(KernelGap(where, operator, "wider", how))
-    placed = [_settled(node, where, ctx) for node, where in list(_without_kernel(ctx.model.graph, "main", ctx, whole=True))]
+    for node, where in list(_nodes_without_kernel(ctx.model.graph, "main", ctx, yield_scans=False)) if wider else ():
+        operator, change = node.op_type, run_wider(node, ctx)
+        if change is not None:
+            widened.append(KernelGap(where, operator, "wider", change))
+    placed = [
+        _replace_by_call(node, where, ctx)
+        for node, where in list(_nodes_without_kernel(ctx.model.graph, "main", ctx, yield_scans=True))
+    ]
     if any(entry.fate == "python" for entry in placed):
         ctx.model.opset_imports.setdefault(DOMAIN, 1)
     return [*widened, *placed]
 
 
-def _without_kernel(graph: ir.Graph, path: str, ctx: Context, whole: bool) -> Iterator[tuple[ir.Node, str]]:
+def _nodes_without_kernel(graph: ir.Graph, path: str, ctx: Context, yield_scans: bool) -> Iterator[tuple[ir.Node, str]]:
     for node in graph:
         here = f"{path}/{node.op_type} {label(node)}"
         inner = node_graphs(node)
         if inner:
-            found = [pair for nested in inner for pair in _without_kernel(nested, here, ctx, whole)]
-            if whole and node.op_type == "Scan" and is_loop(node) and found and _is_elementwise(node, ctx):
+            inner_pairs = [pair for nested in inner for pair in _nodes_without_kernel(nested, here, ctx, yield_scans)]
+            if yield_scans and node.op_type == "Scan" and is_loop(node) and inner_pairs and _is_elementwise(node, ctx):
                 yield node, here
             else:
-                yield from found
+                yield from inner_pairs
         elif node.domain in ("", "ai.onnx") and node.op_type not in _NEVER and missing_kernel(node, ctx):
             yield node, here
 
 
 def _is_elementwise(node: ir.Node, ctx: Context) -> bool:
-    """Return True if one call can run the Scan ``node``.
+    """Return True if one call can run the whole Scan ``node``.
 
-    All operators of its body must be elementwise and exist in numpy.
+    This requires that all operators of its body are elementwise and exist in numpy.
     """
     loop = view(node, ctx.opset)
     return isinstance(loop, ScanView) and not loop.batched and all(inner.op_type in ELEMENTWISE for inner in loop.body)
 
 
-def _settled(node: ir.Node, where: str, ctx: Context) -> KernelGap:
+def _replace_by_call(node: ir.Node, where: str, ctx: Context) -> KernelGap:
     operator = node.op_type
     outcome = _scan_call(node, ctx) if is_loop(node) else _node_call(node, ctx)
     if isinstance(outcome, NotApplicable):
@@ -102,7 +105,7 @@ def _node_call(node: ir.Node, ctx: Context) -> str | NotApplicable:
     if isinstance(model, NotApplicable):
         return model
     reason = reference_runs(model)
-    return reason or _exchange(node, "graph", {"model": pack(model)}, inputs, outputs, ctx)
+    return reason or _write_python_call(node, "graph", {"model": pack(model)}, inputs, outputs, ctx)
 
 
 def _scan_call(node: ir.Node, ctx: Context) -> str | NotApplicable:
@@ -127,7 +130,7 @@ def _scan_call(node: ir.Node, ctx: Context) -> str | NotApplicable:
         "out_reverse": [int(output.reverse) for output in loop.scan_outputs],
         "elements": elements,
     }
-    outcome = _exchange(node, "scan", payload, inputs, node.outputs, ctx)
+    outcome = _write_python_call(node, "scan", payload, inputs, node.outputs, ctx)
     entry = REPORT.of(node)
     if isinstance(outcome, str) and isinstance(entry, LoopReport):
         entry.fate, entry.nodes_after, entry.reasons = "removed", 0, []
@@ -135,20 +138,25 @@ def _scan_call(node: ir.Node, ctx: Context) -> str | NotApplicable:
     return outcome
 
 
-def _exchange(
-    node: ir.Node, what: str, payload: dict[str, object], inputs: Sequence[ir.Value], outputs: Sequence[ir.Value], ctx: Context
+def _write_python_call(
+    node: ir.Node,
+    payload_format: str,
+    payload: dict[str, object],
+    inputs: Sequence[ir.Value],
+    outputs: Sequence[ir.Value],
+    ctx: Context,
 ) -> str | NotApplicable:
     if ctx.opset < NEEDED_OPSET:
         return NotApplicable("PYTHON-OP-OPSET", f"the model is of opset {ctx.opset}")
-    given, made = ports_of(inputs), ports_of(outputs)
-    if isinstance(given, NotApplicable):
-        return given
-    if isinstance(made, NotApplicable):
-        return made
-    if text := next((value for value, port in zip(inputs, given, strict=True) if port.slot == TEXT), None):
+    input_ports, output_ports = ports_of(inputs), ports_of(outputs)
+    if isinstance(input_ports, NotApplicable):
+        return input_ports
+    if isinstance(output_ports, NotApplicable):
+        return output_ports
+    if text := next((value for value, port in zip(inputs, input_ports, strict=True) if port.slot == TEXT), None):
         return NotApplicable("PYTHON-OP-TYPE", f"'{text.name}' holds strings, which do not all reach Python unchanged")
     build = ctx.builder()
-    results = write_call(build, what, payload, inputs, outputs, (given, made))
+    results = write_call(build, payload_format, payload, inputs, outputs, (input_ports, output_ports))
     build.insert_before(node)
     for old, new in zip(outputs, results, strict=True):
         replace_value(old, new, ctx.names)
@@ -156,12 +164,14 @@ def _exchange(
     return _cost_of([static_dims(value) for value in outputs], ctx.options.assumed_dim)
 
 
-def _cost_of(shapes: Sequence[Sequence[int] | None], assumed: int) -> str:
-    """Describe in words the least time that a call takes if its results have ``shapes``.
+def _cost_of(shapes: Sequence[Sequence[int] | None], assumed_elements: int) -> str:
+    """Return a sentence that estimates the minimum time of a call.
 
-    A result of unknown shape (None) counts as ``assumed`` elements.
+    Args:
+        shapes: The shapes of the results; None if unknown.
+        assumed_elements: The number of elements of a result of unknown shape.
     """
-    elements = sum(assumed if dims is None else math.prod(dims) for dims in shapes)
+    elements = sum(assumed_elements if dims is None else math.prod(dims) for dims in shapes)
     total = _CALL_US + elements * _ELEMENT_NS / 1000
     each = f"{_CALL_US} us, and {_ELEMENT_NS} ns for each of about {elements} numbers that it returns"
     return f"each call costs {total:.0f} us at least ({each})"

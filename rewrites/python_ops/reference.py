@@ -90,7 +90,7 @@ def reference_runs(model: onnx.ModelProto) -> NotApplicable | None:
     kinds = {info.type.tensor_type.elem_type for info in (*model.graph.input, *model.graph.output)}
     if node.op_type in _ONLY_SINGLE and onnx.TensorProto.DOUBLE in kinds:
         return NotApplicable(_CODE, f"the reference of {node.op_type} computes in float32")
-    wrong = _wrong_with(node)
+    wrong = _wrong_attributes(node)
     if wrong is not None:
         return NotApplicable(_CODE, f"the reference of {node.op_type} is wrong with {wrong}")
     try:
@@ -109,36 +109,41 @@ def reference_evaluator(model: onnx.ModelProto) -> Any:
     return ReferenceEvaluator(model, new_ops=corrected_operators())
 
 
-def _wrong_with(node: onnx.NodeProto) -> str | None:
-    """Return the attributes of this node that the reference handles incorrectly, in words, or None."""
-    given = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
-    same = given.get("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
+def _wrong_attributes(node: onnx.NodeProto) -> str | None:
+    """Return words for the attributes of ``node`` that the reference handles incorrectly, or None."""
+    attributes = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
+    same = attributes.get("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
     match node.op_type:
         case "MaxPool":
             return "pads and steps"
         case "AveragePool" | "LpPool":
-            return _first({"ceil_mode": given.get("ceil_mode", 0) == 1, "dilations": max(given.get("dilations", [1])) > 1})
+            return _first_true(
+                {"ceil_mode": attributes.get("ceil_mode", 0) == 1, "dilations": max(attributes.get("dilations", [1])) > 1}
+            )
         case "ConvTranspose":
-            return _first({"auto_pad": same, "group": given.get("group", 1) != 1})
+            return _first_true({"auto_pad": same, "group": attributes.get("group", 1) != 1})
         case "GridSample":
-            return _first({"mode": given.get("mode") in (b"cubic", b"bicubic")})
+            return _first_true({"mode": attributes.get("mode") in (b"cubic", b"bicubic")})
         case "Unique":
-            return _first({"sorted = 0": given.get("sorted", 1) == 0 and "axis" not in given})
+            return _first_true({"sorted = 0": attributes.get("sorted", 1) == 0 and "axis" not in attributes})
         case "Resize":
-            return _first({"coordinate_transformation_mode": not _resizes_rightly(node, given)})
+            return _first_true({"coordinate_transformation_mode": not _resizes_correctly(node, attributes)})
     return None
 
 
-def _resizes_rightly(node: onnx.NodeProto, given: dict[str, Any]) -> bool:
-    """Return True if the reference computes the positions of this Resize correctly.
+def _resizes_correctly(node: onnx.NodeProto, attributes: dict[str, Any]) -> bool:
+    """Return True if the reference computes the positions of the Resize ``node`` correctly.
 
-    It computes wrong positions if sizes are rounded, and in modes with special cases.
+    The reference computes wrong positions if sizes are rounded, and in modes with special cases. ``attributes``: the attributes of
+    the node.
     """
-    way = given.get("coordinate_transformation_mode", b"half_pixel")
-    if way == b"align_corners":
-        return len(node.input) > 3 and given.get("keep_aspect_ratio_policy", b"stretch") == b"stretch"
-    return way in (b"half_pixel", b"asymmetric") or (way == b"half_pixel_symmetric" and given.get("mode", b"nearest") != b"nearest")
+    mode = attributes.get("coordinate_transformation_mode", b"half_pixel")
+    if mode == b"align_corners":
+        return len(node.input) > 3 and attributes.get("keep_aspect_ratio_policy", b"stretch") == b"stretch"
+    return mode in (b"half_pixel", b"asymmetric") or (
+        mode == b"half_pixel_symmetric" and attributes.get("mode", b"nearest") != b"nearest"
+    )
 
 
-def _first(cases: dict[str, bool]) -> str | None:
+def _first_true(cases: dict[str, bool]) -> str | None:
     return next((name for name, holds in cases.items() if holds), None)

@@ -142,7 +142,7 @@ def _port(kind: str, rank: int) -> Port:
 
 
 def needs_shapes(ports: Sequence[Port]) -> bool:
-    """Return True if the shapes of the inputs must be passed, because several inputs share a slot."""
+    """Return True if a call must pass the shapes of its inputs ``ports``: if several share a slot."""
     slots = [port.slot for port in ports]
     return len(set(slots)) < len(slots)
 
@@ -159,9 +159,10 @@ def is_packed(ports: Sequence[Port], slot: str, *, results: bool) -> bool:
 
 
 def meta_offsets(outputs: Sequence[Port]) -> list[int]:
-    """Return the position in the int64 slot at which the facts of each result of a call start.
+    """Return, for each result of a call, where the facts of the result start in the int64 slot.
 
-    If the slot of the result is packed, its facts are its start and end in this slot, and its shape. Otherwise they are its shape.
+    The facts are the shape of the result. If the slot of the result is packed, its start and end in this slot come before the
+    shape.
     """
     offsets, at = [], 0
     for port in outputs:
@@ -171,5 +172,5 @@ def meta_offsets(outputs: Sequence[Port]) -> list[int]:
 
 
 def meta_length(outputs: Sequence[Port]) -> int:
-    """Return how many integers of the int64 slot are facts of results."""
+    """Return the number of integers in the int64 slot that hold facts of the results ``outputs``."""
     return sum(port.rank + (2 if is_packed(outputs, port.slot, results=True) else 0) for port in outputs)

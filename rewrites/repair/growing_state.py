@@ -41,7 +41,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if a step changes the shape of a state."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
-    grown = next((state for state in loop.states if _resizes(state.next, state)), None) or _reshaped(loop, ctx)
+    grown = next((state for state in loop.states if _may_resize(state.next, state)), None) or _state_changing_shape(loop, ctx)
     if grown is None:
         return NOTHING_HERE
     if any(scan.outer.dtype == ir.DataType.STRING for scan in loop.scan_inputs):
@@ -50,16 +50,16 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NotApplicable("GROWING-OPSET", f"a result is stacked backwards, in opset {ctx.opset}")
 
     def edit() -> list[ir.Node]:
-        return [_as_loop(loop, ctx)]
+        return [_write_loop(loop, ctx)]
 
     what = f"made it a Loop, since the state '{grown.inner.name}' changes its shape, which onnxruntime's Scan refuses"
     return Patch(what, edit)
 
 
-def _resizes(value: ir.Value, state: State) -> bool:
-    """Return True if a node that changes shapes, such as Concat, computes ``value`` from the state.
+def _may_resize(value: ir.Value, state: State) -> bool:
+    """Return True if a node that changes shapes, such as Concat, computes ``value`` from ``state``.
 
-    If an If computes ``value``, such a node in one branch is enough.
+    If an If computes ``value``, return True if such a node computes it in at least one branch.
     """
     source = through_identity(value)
     node = producer_of(source)
@@ -67,7 +67,7 @@ def _resizes(value: ir.Value, state: State) -> bool:
         return False
     if node.op_type == "If":
         index = list(node.outputs).index(source)
-        return any(_resizes(branch.outputs[index], state) for branch in node_graphs(node))
+        return any(_may_resize(branch.outputs[index], state) for branch in node_graphs(node))
     if node.op_type == "Concat":
         return len(node.inputs) > 1 and any(through_identity(operand) is state.inner for operand in node.inputs)
     if node.op_type not in _RESIZING or through_identity(node.inputs[0]) is not state.inner:
@@ -76,11 +76,11 @@ def _resizes(value: ir.Value, state: State) -> bool:
     return sizes is None or sizes != static_dims(state.inner)
 
 
-def _reshaped(loop: ScanView, ctx: Context) -> State | None:
-    """Return the first state whose known sizes change in the first step, or None.
+def _state_changing_shape(loop: ScanView, ctx: Context) -> State | None:
+    """Return the first state whose known sizes change in the first step, or None if there is none.
 
-    This function lets onnx infer the shapes in the body from the shapes of the initial states and scan inputs. onnx's inference
-    also evaluates sizes that nodes compute, so it knows the rank of the result of a Reshape to computed sizes.
+    onnx infers the shapes in the body here, from the shapes of the initial states and scan inputs. Its inference also evaluates
+    sizes that nodes compute, so it finds the rank of the result of a Reshape to computed sizes.
     """
     if any(node_graphs(node) for node in loop.body) or not any(state.initial.shape for state in loop.states):
         return None
@@ -112,7 +112,7 @@ def _reshaped(loop: ScanView, ctx: Context) -> State | None:
     return None
 
 
-def _as_loop(loop: ScanView, ctx: Context) -> ir.Node:
+def _write_loop(loop: ScanView, ctx: Context) -> ir.Node:
     old, body, graph = loop.node, loop.body, loop.node.graph
     assert graph is not None
     before, inside, after = ctx.builder(), ctx.builder(), ctx.builder()
@@ -125,7 +125,7 @@ def _as_loop(loop: ScanView, ctx: Context) -> ir.Node:
         row = inside.op("Gather", scan.outer, index, axis=scan.axis, hint=scan.inner.name)
         replace_value(scan.inner, row, ctx.names)
     condition = inside.op("Identity", goes_on)
-    _forget_sizes(loop)
+    _remove_sizes(loop)
     inside.prepend_to(body)
     results = list(body.outputs)
     body.inputs[:] = [step, goes_on, *(state.inner for state in loop.states)]
@@ -140,7 +140,7 @@ def _as_loop(loop: ScanView, ctx: Context) -> ir.Node:
     new_results = list(outputs[: len(loop.states)])
     for output, value in zip(loop.scan_outputs, outputs[len(loop.states) :], strict=True):
         value.shape = with_axes(output.inner.shape, 0, None)
-        new_results.append(_laid_out(after, value, output.axis, output.reverse))
+        new_results.append(_move_to_axis(after, value, output.axis, output.reverse))
     graph.insert_before(old, [*before.nodes, node, *after.nodes])
     for state in loop.states:
         if state.final is not None and not state.final.is_graph_output():
@@ -151,14 +151,14 @@ def _as_loop(loop: ScanView, ctx: Context) -> ir.Node:
     return node
 
 
-def _laid_out(b: Builder, value: ir.Value, axis: int, reverse: bool) -> ir.Value:
+def _move_to_axis(b: Builder, value: ir.Value, axis: int, reverse: bool) -> ir.Value:
     if reverse:
         value = slice_axis(b, value, 0, -1, _TO_THE_START, -1)
     return move_first_axis(b, value, axis, 0 if value.shape is None else len(value.shape)) if axis else value
 
 
-def _forget_sizes(loop: ScanView) -> None:
-    """Delete the sizes from the shapes in the body, because they may be true only for the first step."""
+def _remove_sizes(loop: ScanView) -> None:
+    """Remove the sizes from all shapes in the body, because they may be correct only for the first step."""
     values = [value for node in all_nodes(loop.body) for value in node.outputs]
     for value in [*(state.inner for state in loop.states), *values]:
         value.shape = forgotten(value.shape, lambda _: True)

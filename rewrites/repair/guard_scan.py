@@ -37,9 +37,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     first, graph = loop.scan_inputs[0], loop.node.graph
     if graph is None or has_steps(graph) or is_guarded(ctx, graph, first.outer, [first.axis]):
         return NOTHING_HERE
-    narrow = unsliced_among((output.inner for output in loop.scan_outputs), ctx.opset)
-    if narrow is not None:
-        return narrow
+    unsliced = unsliced_among((output.inner for output in loop.scan_outputs), ctx.opset)
+    if unsliced is not None:
+        return unsliced
     sizes = [_empty_shape(loop, output) for output in loop.scan_outputs]
     unknown = [output for output, dims in zip(loop.scan_outputs, sizes, strict=True) if dims is None]
     for output, dims in zip(loop.scan_outputs, sizes, strict=True):
@@ -56,13 +56,15 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         steps = dict(zip(map(id, unknown), step_on_zeros(none, loop, unknown, ctx), strict=True)) if unknown else {}
         scan = detached_copy(loop, ctx.names)
         some.nodes.append(scan)
-        nothing = [none.op("Identity", state.initial) for state in loop.states]
+        empty_results = [none.op("Identity", state.initial) for state in loop.states]
         for output, dims in zip(loop.scan_outputs, sizes, strict=True):
             kind = output.inner.dtype
             assert kind is not None
-            like = steps.get(id(output))
-            nothing.append(_empty(none, dims or [], kind) if like is None else empty_like(none, like, output.axis, kind))
-        chosen = write_if(b, condition, (some, scan.outputs), (none, nothing), old.name)
+            one_step = steps.get(id(output))
+            empty_results.append(
+                _empty_result(none, dims or [], kind) if one_step is None else empty_like(none, one_step, output.axis, kind)
+            )
+        chosen = write_if(b, condition, (some, scan.outputs), (none, empty_results), old.name)
         say_has_steps(scan.graph)
         guard = b.nodes.pop()
         b.insert_before(old)
@@ -73,9 +75,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _empty_shape(loop: ScanView, output: ScanOutput) -> list[int | tuple[ir.Value, int]] | None:
-    """Return the sizes of ``output`` for a Scan without steps, or None if one of them is unknown.
+    """Return the sizes of ``output`` if the Scan runs no step, or None if one of the sizes is unknown.
 
-    Each size is a number, or a pair (value, axis) for the size of an axis of a tensor outside the loop.
+    Each size is a number, or a pair (value, axis) that stands for the size of this axis of a tensor outside the loop.
     """
     sizes: list[int | tuple[ir.Value, int]]
     source = through_identity(output.inner)
@@ -103,7 +105,7 @@ def _empty_shape(loop: ScanView, output: ScanOutput) -> list[int | tuple[ir.Valu
     return sizes
 
 
-def _empty(b: Builder, dims: list[int | tuple[ir.Value, int]], kind: ir.DataType) -> ir.Value:
+def _empty_result(b: Builder, dims: list[int | tuple[ir.Value, int]], kind: ir.DataType) -> ir.Value:
     sizes = [b.const([dim]) if isinstance(dim, int) else shape_of(b, *dim) for dim in dims]
     known = [const_array(size) for size in sizes]
     if all(size is not None for size in known):

@@ -37,7 +37,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     """Return a patch that reshapes constants of one element beside operands of higher rank."""
     if ctx.opset < _FIRST_OPSET:
         return NOTHING_HERE
-    scalars = [(node, index, value) for node in _outside_loops(model.graph) for index, value in _with_axes(node)]
+    scalars = [(node, index, value) for node in _outside_loops(model.graph) for index, value in _reshaped_constants(node)]
 
     def edit() -> list[ir.Node]:
         for node, index, value in scalars:
@@ -52,8 +52,8 @@ def _outside_loops(graph: ir.Graph) -> Iterator[ir.Node]:
     return (node for node in all_nodes(graph) if node not in inside)
 
 
-def _with_axes(node: ir.Node) -> list[tuple[int, np.ndarray]]:
-    """Return a pair (index of the operand, reshaped constant) for each operand of ``node`` to replace."""
+def _reshaped_constants(node: ir.Node) -> list[tuple[int, np.ndarray]]:
+    """Return a pair (operand index, reshaped constant) for each operand of ``node`` to replace."""
     if node.domain != "" or node.op_type not in _BROADCAST or len(node.inputs) != (3 if node.op_type == "Where" else 2):
         return []
     ranks = [None if value is None else rank_of(value) for value in node.inputs]

@@ -39,7 +39,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _endangered_outputs(graph: ir.Graph, opset: int) -> list[tuple[ir.Graph, int]]:
-    """Return pairs (body, output index) for stacked outputs that may share strings with other values."""
+    """Return (body, output index) for each stacked output that may share strings with another value."""
     outputs = []
     for node in loops_in(graph):
         if node.op_type != "Loop" or not any(value.dtype == ir.DataType.STRING for value in node.outputs):
@@ -47,12 +47,12 @@ def _endangered_outputs(graph: ir.Graph, opset: int) -> list[tuple[ir.Graph, int
         loop = view(node, opset)
         assert isinstance(loop, LoopView)
         for position, value in enumerate(loop.body.outputs):
-            if position > len(loop.states) and value.dtype == ir.DataType.STRING and _shares(value, loop.body):
+            if position > len(loop.states) and value.dtype == ir.DataType.STRING and _may_share_strings(value, loop.body):
                 outputs.append((loop.body, position))
     return outputs
 
 
-def _shares(value: ir.Value, body: ir.Graph) -> bool:
+def _may_share_strings(value: ir.Value, body: ir.Graph) -> bool:
     producer = value.producer()
     if producer is None or producer.graph is not body or producer.op_type == "Identity":
         return True

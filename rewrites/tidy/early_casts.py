@@ -28,14 +28,14 @@ __all__ = ["RULE", "check"]
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if a product whose operand ranks may differ reads a Transpose through a Cast."""
     readers = [Link(node, index) for node in all_nodes(model.graph) if _is_fragile(node) for index in range(len(node.inputs))]
-    if not any(_to_reorder(reader)[1] for reader in readers):
+    if not any(_find_chain(reader)[1] for reader in readers):
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        moved: dict[ir.Value, ir.Value] = {}
+        replacements: dict[ir.Value, ir.Value] = {}
         for node in list(all_nodes(model.graph)):
             for index in range(len(node.inputs)) if _is_fragile(node) else ():
-                _reorder(*_to_reorder(Link(node, index)), moved, ctx)
+                _reorder(*_find_chain(Link(node, index)), replacements, ctx)
         return []
 
     return Patch("casts before it transposes, for products on which onnxruntime may crash otherwise", edit)
@@ -50,14 +50,14 @@ def _ranks_differ(left: ir.Value | None, right: ir.Value | None) -> bool:
     return None in ranks or ranks[0] != ranks[1]
 
 
-def _to_reorder(reader: Link) -> tuple[Link, list[Link]]:
-    """Find the nodes to reorder above ``reader``, a Link for one operand of a product.
+def _find_chain(reader: Link) -> tuple[Link, list[Link]]:
+    """Find the nodes to reorder on the path up from ``reader``, the Link for one operand of a product.
 
-    "Above" means towards the inputs of the model.
+    The path leads towards the inputs of the model. Its first Cast is the one that is nearest to the product.
 
     Returns:
-        A pair of the Link that reads the Cast nearest to the product, and the list of Links from this Cast up to the topmost
-        Transpose. The list is empty if there is no Cast, or if no Transpose is above the Cast.
+        A pair: the Link that reads the first Cast, and the list of Links from this Cast up to the last Transpose on the path. The
+        list is empty if the path has no Cast, or no Transpose after the Cast.
     """
     chain, transposes = list[Link](), 0
     below, link = reader, link_above(reader.source)
@@ -72,19 +72,19 @@ def _to_reorder(reader: Link) -> tuple[Link, list[Link]]:
     return reader, chain[:transposes]
 
 
-def _reorder(reader: Link, chain: list[Link], moved: dict[ir.Value, ir.Value], ctx: Context) -> None:
+def _reorder(reader: Link, chain: list[Link], replacements: dict[ir.Value, ir.Value], ctx: Context) -> None:
     if not chain:
         return
     old = reader.source
     assert old is not None
-    if old not in moved:
-        moved[old] = _reordered(chain[::-1], ctx)
-    reader.node.replace_input_with(reader.index, moved[old])
-    _drop([link.node for link in chain])
+    if old not in replacements:
+        replacements[old] = _write_reordered(chain[::-1], ctx)
+    reader.node.replace_input_with(reader.index, replacements[old])
+    _remove_unread([link.node for link in chain])
 
 
-def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
-    """Insert copies of the nodes of ``chain`` in another order, and return the result of the last copy.
+def _write_reordered(chain: list[Link], ctx: Context) -> ir.Value:
+    """Insert reordered copies of the nodes of ``chain``, and return the result of the last copy.
 
     The nodes that change numbers, such as Cast, come first. The nodes that only move numbers follow.
     """
@@ -106,10 +106,10 @@ def _reordered(chain: list[Link], ctx: Context) -> ir.Value:
     return value
 
 
-def _drop(nodes: list[ir.Node]) -> None:
-    """Remove ``nodes`` in order, and stop at the first node whose result is still read.
+def _remove_unread(nodes: list[ir.Node]) -> None:
+    """Remove those of ``nodes`` that nothing reads.
 
-    Each node in the list reads the result of the next one.
+    Each node of the list reads the result of the next node. Stop at the first node whose result is read.
     """
     for node in nodes:
         if any(map(is_read, node.outputs)):

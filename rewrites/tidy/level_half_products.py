@@ -26,12 +26,12 @@ _MATRIX = 2
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if a float16 product reads a Transpose and the ranks of its operands may differ."""
-    if not any(_unlike(node) for node in all_nodes(model.graph)):
+    if not any(_operands_to_level(node) for node in all_nodes(model.graph)):
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
         for node in list(all_nodes(model.graph)):
-            operands = _unlike(node)
+            operands = _operands_to_level(node)
             if operands is not None:
                 _level(node, *operands, ctx)
         return []
@@ -39,11 +39,11 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     return Patch("gave float16 products operands of equal rank, or own casts, because onnxruntime may crash otherwise", edit)
 
 
-def _unlike(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
-    """Return the operands of ``node`` if the rule applies to it, else None.
+def _operands_to_level(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
+    """Return both operands of ``node`` if the rule applies to it, else None.
 
-    The rule applies to a float16 product that reads a Transpose and has operands of different or unknown ranks, or a vector
-    operand.
+    The rule applies if ``node`` is a float16 product that reads a Transpose, and if the ranks of the operands differ, are unknown
+    or are below 2.
     """
     if not is_product(node) or not any(map(_is_half, (*node.inputs, *node.outputs))):
         return None

@@ -31,15 +31,15 @@ _SINCE = 21
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if onnxruntime cannot load the model because of nodes that move dequantized numbers."""
-    followed = [node for node in all_nodes(model.graph) if _is_followed(node)]
-    if not any(_to_move(node, ctx) for node in followed) and all(is_read(node.outputs[0]) for node in followed):
+    followed = [node for node in all_nodes(model.graph) if _may_trigger_insertion(node)]
+    if not any(_moves_to_exchange(node, ctx) for node in followed) and all(is_read(node.outputs[0]) for node in followed):
         return NOTHING_HERE
 
     def edit() -> list[ir.Node]:
-        waiting = [node for node in all_nodes(model.graph) if _is_followed(node)]
+        waiting = [node for node in all_nodes(model.graph) if _may_trigger_insertion(node)]
         while waiting:
             node = waiting.pop()
-            waiting += [_exchange(node, move, ctx) for move in _to_move(node, ctx)]
+            waiting += [_move_before(node, move, ctx) for move in _moves_to_exchange(node, ctx)]
             if not is_read(node.outputs[0]):
                 remove_nodes([node])
         return []
@@ -47,16 +47,16 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     return Patch("moves numbers before it dequantizes them, because onnxruntime cannot load the nodes that it would insert", edit)
 
 
-def _to_move(node: ir.Node, ctx: Context) -> list[ir.Node]:
-    refused = _is_refused(node, ctx.opset)
-    moves = [user for user, index in node.outputs[0].uses() if index == 0 and _moves(user, node)]
+def _moves_to_exchange(node: ir.Node, ctx: Context) -> list[ir.Node]:
+    refused = _is_insertion_refused(node, ctx.opset)
+    moves = [user for user, index in node.outputs[0].uses() if index == 0 and _is_move_beside(user, node)]
     return [move for move in moves if refused or _is_captured(move)]
 
 
-def _is_followed(node: ir.Node) -> bool:
-    """Return True if onnxruntime may insert nodes after a node that moves the result of ``node``.
+def _may_trigger_insertion(node: ir.Node) -> bool:
+    """Return True for a DequantizeLinear of variable numbers that has a constant scale of one element.
 
-    This requires that ``node`` is a DequantizeLinear of numbers that are not constant, with a constant scale of one element.
+    If another node moves the result of such a DequantizeLinear, onnxruntime may insert nodes after the other node.
     """
     if node.op_type != "DequantizeLinear" or node.domain != "":
         return False
@@ -64,31 +64,34 @@ def _is_followed(node: ir.Node) -> bool:
     return numbers is not None and numbers.size == 1 and const_array(node.inputs[0]) is None
 
 
-def _is_refused(node: ir.Node, opset: int) -> bool:
+def _is_insertion_refused(node: ir.Node, opset: int) -> bool:
     zero = node.inputs[2] if len(node.inputs) > 2 else None
     return zero is not None and (zero.dtype == ir.DataType.INT32 or (zero.dtype == ir.DataType.INT8 and opset >= _SINCE))
 
 
 def _is_captured(move: ir.Node) -> bool:
-    """Return True if a body or branch reads the result of ``move``, perhaps moved again by other nodes."""
+    """Return True if a body or branch reads the result of ``move``.
+
+    Other nodes that move numbers may be in between.
+    """
     waiting = [move]
     while waiting:
         node = waiting.pop()
         users = [user for user, _ in node.outputs[0].uses()]
         if any(user.graph is not move.graph for user in users):
             return True
-        waiting.extend(user for user in users if _moves(user, move))
+        waiting.extend(user for user in users if _is_move_beside(user, move))
     return False
 
 
-def _moves(node: ir.Node, source: ir.Node) -> bool:
+def _is_move_beside(node: ir.Node, source: ir.Node) -> bool:
     return node.op_type in _MOVES and node.domain == "" and node.graph is source.graph
 
 
-def _exchange(node: ir.Node, move: ir.Node, ctx: Context) -> ir.Node:
-    """Replace ``move`` by a copy that moves the quantized numbers, followed by a DequantizeLinear.
+def _move_before(node: ir.Node, move: ir.Node, ctx: Context) -> ir.Node:
+    """Replace ``move``, a reader of the DequantizeLinear ``node``, by a copy for quantized numbers.
 
-    Return the new DequantizeLinear. ``node`` is the old one.
+    A new DequantizeLinear follows the copy. Return the new DequantizeLinear.
     """
     b, old = ctx.builder(), move.outputs[0]
     numbers = node.inputs[0]

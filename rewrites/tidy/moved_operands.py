@@ -79,29 +79,29 @@ class _Paths:
         self._enters_loops = enters_loops
         scopes: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
         self._owners = {node: scope for scope in scopes for node in all_nodes(scope)}
-        self._holds_halves = _holds_halves(model, self._owners)
+        self._holds_halves = _may_have_half_products(model, self._owners)
         self._operands: dict[ir.Value, list[ir.Value | None]] = {}
         for node in self._owners:
             callee = self._functions.get(node.op_identifier())
             for formal, operand in zip(callee.inputs, node.inputs, strict=False) if callee is not None else ():
                 self._operands.setdefault(formal, []).append(operand)
-            for formal in (value for graph in self._entered(node) for value in graph.inputs):
+            for formal in (value for graph in self._entered_graphs(node) for value in graph.inputs):
                 self._operands.setdefault(formal, []).extend(node.inputs)
 
     def owners_by_product(self) -> Iterator[set[ir.Graph | ir.Function]]:
-        """Yield a set of graphs and functions for each product that reads a Transpose through a Cast.
+        """Yield, for each product that reads a Transpose through a Cast, the owners of the nodes above it.
 
-        They are the main graph or the functions that contain the product or a node on a path up from the product.
+        The owner of a node is the main graph or the function that contains it. The product itself counts too.
         """
         for node, owner in self._owners.items():
-            owners = self._owners_above(node) if is_product(node) else set()
+            owners = self._owners_on_paths(node) if is_product(node) else set()
             if owners:
                 yield owners | {owner}
 
-    def _owners_above(self, product: ir.Node) -> set[ir.Graph | ir.Function]:
-        """Return the main graph or the functions that contain the nodes on all paths up from ``product``.
+    def _owners_on_paths(self, product: ir.Node) -> set[ir.Graph | ir.Function]:
+        """Return the owners of all nodes on paths up from ``product``: the main graph, functions, or both.
 
-        If none of these paths leads through a Cast to a Transpose, return an empty set.
+        If no path leads through a Cast to a Transpose, return an empty set.
         """
         owners, reaches = set[ir.Graph | ir.Function](), False
         waiting, seen = [(value, self._is_cast_by_onnxruntime(product)) for value in product.inputs], set[tuple[ir.Value, bool]]()
@@ -126,9 +126,9 @@ class _Paths:
             return list(callee.outputs[value.index() or 0 : (value.index() or 0) + 1])
         if node.domain == "" and node.op_type in _BETWEEN:
             return list(node.inputs)
-        return [output for graph in self._entered(node) for output in graph.outputs]
+        return [output for graph in self._entered_graphs(node) for output in graph.outputs]
 
-    def _entered(self, node: ir.Node) -> list[ir.Graph]:
+    def _entered_graphs(self, node: ir.Node) -> list[ir.Graph]:
         return node_graphs(node) if self._enters_loops or node.op_type == "If" else []
 
     def _is_cast_by_onnxruntime(self, product: ir.Node) -> bool:
@@ -137,7 +137,7 @@ class _Paths:
 
 
 def link_above(value: ir.Value | None) -> Link | None:
-    """Return a Link for the node that computes ``value`` if a path may lead through this node, else None."""
+    """Return the Link for the node that computes ``value``, or None if no path can lead through this node."""
     node = producer_of(value)
     if node is None or value is not node.outputs[0]:
         return None
@@ -174,15 +174,15 @@ def transposes_axes(link: Link) -> bool:
 
 
 def has_cast_transpose(model: ir.Model) -> bool:
-    """Return True if a path leads from a product through a Cast to a Transpose.
+    """Return True if a path leads from a product through a Cast up to a Transpose.
 
-    Casts that onnxruntime will insert also count.
+    Casts that onnxruntime will insert count too.
     """
     return any(_Paths(model, enters_loops=False).owners_by_product())
 
 
 def functions_with_cast_transposes(model: ir.Model) -> list[ir.Function]:
-    """Return the functions with nodes on a path from a product through a Cast to a Transpose.
+    """Return the functions that contain a node of a path from a product through a Cast up to a Transpose.
 
     A path may enter or leave a loop, because a rewrite may later move the product or the Transpose out of the loop.
     """
@@ -190,7 +190,7 @@ def functions_with_cast_transposes(model: ir.Model) -> list[ir.Function]:
     return [function for function in model.functions.values() if function in owners]
 
 
-def _holds_halves(model: ir.Model, nodes: dict[ir.Node, ir.Graph | ir.Function]) -> bool:
+def _may_have_half_products(model: ir.Model, nodes: dict[ir.Node, ir.Graph | ir.Function]) -> bool:
     graph = model.graph
     if any(value.dtype == _HALF for value in (*graph.inputs, *graph.initializers.values(), *inner_values(graph))):
         return True

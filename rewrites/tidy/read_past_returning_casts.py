@@ -48,13 +48,13 @@ def _cast_source(value: ir.Value) -> ir.Value | None:
         current = through_identity(node.inputs[0])
         if current is None or current.graph is not value.graph or current.dtype is None:
             break
-        if current.dtype == value.dtype and all(_holds(kind, current.dtype) for kind in kinds):
+        if current.dtype == value.dtype and all(_represents(kind, current.dtype) for kind in kinds):
             source = current
         kinds.append(current.dtype)
     return source
 
 
-def _holds(wide: ir.DataType | None, narrow: ir.DataType) -> bool:
+def _represents(wide: ir.DataType | None, narrow: ir.DataType) -> bool:
     """Return True if the type ``wide`` represents all numbers of the type ``narrow``."""
     if wide is None or ir.DataType.STRING in (wide, narrow):
         return False

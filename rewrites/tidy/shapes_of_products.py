@@ -32,14 +32,14 @@ _TO_THE_END = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
-class _Source:
-    """A tensor ``value`` that has the same sizes as a product, except for the last size.
+class _ShapeSource:
+    """A tensor ``value`` from whose shape the shape of a product can be computed.
 
-    ``last``: the last size of the product.
+    Only the last size may differ. ``last_size``: the last size of the product.
     """
 
     value: ir.Value
-    last: int
+    last_size: int
 
 
 def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
@@ -48,57 +48,61 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
         (node, source)
         for node in all_nodes(model.graph)
         if node.op_type == "Shape" and node.domain == "" and not node.outputs[0].is_graph_output()
-        if (source := _source(node)) is not None
+        if (source := _find_shape_source(node)) is not None
     ]
 
     def edit() -> list[ir.Node]:
         for node, source in shapes:
-            if _reads_no_last_size(node, source, ctx):
+            if _can_read_source_directly(node, source, ctx):
                 node.replace_input_with(0, source.value)
                 continue
             b = ctx.builder()
             sizes = slice_axis(b, b.op("Shape", source.value), 0, 0, -1)
-            whole = concat(b, [sizes, b.const([source.last])], 0)
+            result = concat(b, [sizes, b.const([source.last_size])], 0)
             start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", _TO_THE_END)
             if (start, end) != (0, _TO_THE_END):
-                whole = slice_axis(b, whole, 0, int(start or 0), int(end or 0))
+                result = slice_axis(b, result, 0, int(start or 0), int(end or 0))
             b.insert_before(node)
-            replace_value(node.outputs[0], whole, ctx.names)
+            replace_value(node.outputs[0], result, ctx.names)
         return []
 
     return Patch("reads the shapes of products from their operands", edit) if shapes else NOTHING_HERE
 
 
-def _source(shape: ir.Node) -> _Source | None:
+def _find_shape_source(shape: ir.Node) -> _ShapeSource | None:
     """Return a tensor from whose shape the result of the Shape node ``shape`` can be computed, or None.
 
-    Between this tensor and the Shape are one or more products, and perhaps elementwise nodes.
+    One or more products, and possibly elementwise nodes, lead from this tensor to the Shape node.
     """
-    value, last, passed = shape.inputs[0], None, False
-    while value is not None and not value.is_graph_output() and all(_is_left_out(user, passed) for user, _ in value.uses()):
+    value, last, is_intermediate = shape.inputs[0], None, False
+    while (
+        value is not None
+        and not value.is_graph_output()
+        and all(_needs_only_shape(user, is_intermediate) for user, _ in value.uses())
+    ):
         node = value.producer()
         if node is None or node.graph is not shape.graph:
             break
         size = _last_size(node)
-        operand = node.inputs[0] if size is not None else _of_the_same_shape(node)
+        operand = node.inputs[0] if size is not None else _operand_of_result_shape(node)
         if operand is None:
             break
         last = size if last is None else last
-        value, passed = operand, True
+        value, is_intermediate = operand, True
     if value is None or last is None or rank_of(value) is None:
         return None
-    return _Source(value, last)
+    return _ShapeSource(value, last)
 
 
-def _is_left_out(user: ir.Node, passed: bool) -> bool:
-    """Return True if ``user`` does not need the numbers that it reads, because it is a Shape.
+def _needs_only_shape(user: ir.Node, is_intermediate: bool) -> bool:
+    """Return True if ``user`` is a Shape node, which needs only the shape of its operand.
 
-    If ``passed``, also return True for other nodes of which only the shape of the result is read.
+    ``is_intermediate``: True to accept other nodes too, if only the shape of their result is read.
     """
-    return user.op_type == "Shape" or (passed and len(user.outputs) == 1 and _only_shaped(user.outputs[0]))
+    return user.op_type == "Shape" or (is_intermediate and len(user.outputs) == 1 and _only_shape_is_read(user.outputs[0]))
 
 
-def _only_shaped(value: ir.Value) -> bool:
+def _only_shape_is_read(value: ir.Value) -> bool:
     pending, seen = [value], {value}
     while pending:
         current = pending.pop()
@@ -107,7 +111,7 @@ def _only_shaped(value: ir.Value) -> bool:
         for user, _ in current.uses():
             if user.op_type == "Shape" and user.domain == "":
                 continue
-            if len(user.outputs) != 1 or (_last_size(user) is None and _of_the_same_shape(user) is None):
+            if len(user.outputs) != 1 or (_last_size(user) is None and _operand_of_result_shape(user) is None):
                 return False
             if user.outputs[0] not in seen:
                 seen.add(user.outputs[0])
@@ -116,9 +120,9 @@ def _only_shaped(value: ir.Value) -> bool:
 
 
 def _last_size(node: ir.Node) -> int | None:
-    """Return the last size of the result of ``node``, a product, or None for other nodes.
+    """Return the last size of the result of ``node`` if ``node`` is a product, else None.
 
-    Also return None if the other sizes of the result may not be those of the left operand.
+    Also return None if the result and the left operand may differ in other sizes than the last.
     """
     if node.domain != "" or node.op_type not in ("MatMul", "Gemm") or node.inputs[0] is None or node.inputs[1] is None:
         return None
@@ -128,10 +132,10 @@ def _last_size(node: ir.Node) -> int | None:
     return sizes[0] if node.attributes.get_int("transB", 0) else sizes[1]
 
 
-def _of_the_same_shape(node: ir.Node) -> ir.Value | None:
-    """Return an operand of ``node`` that is known to have the shape of its result, or None.
+def _operand_of_result_shape(node: ir.Node) -> ir.Value | None:
+    """Return an operand of the elementwise ``node`` that is known to have the shape of the result.
 
-    Return None if ``node`` is not elementwise.
+    Return None if there is no such operand, or if ``node`` is not elementwise.
     """
     if node.domain != "" or node.op_type not in operators("elementwise") or len(node.outputs) != 1:
         return None
@@ -140,22 +144,22 @@ def _of_the_same_shape(node: ir.Node) -> ir.Value | None:
     return next(largest, None)
 
 
-def _is_no_larger(other: ir.Value, value: ir.Value) -> bool:
-    sizes, rank = static_dims(other), rank_of(value)
+def _is_no_larger(smaller: ir.Value, larger: ir.Value) -> bool:
+    sizes, rank = static_dims(smaller), rank_of(larger)
     if sizes is None or rank is None or len(sizes) > rank:
         return False
-    return all(size == 1 or size == dim_of(value, axis - len(sizes)) for axis, size in enumerate(sizes))
+    return all(size == 1 or size == dim_of(larger, axis - len(sizes)) for axis, size in enumerate(sizes))
 
 
-def _reads_no_last_size(shape: ir.Node, source: _Source, ctx: Context) -> bool:
+def _can_read_source_directly(shape: ir.Node, source: _ShapeSource, ctx: Context) -> bool:
     rank = rank_of(source.value) or 0
-    if dim_of(source.value, -1) == source.last:
+    if dim_of(source.value, -1) == source.last_size:
         return True
     whole = not {"start", "end"} & shape.attributes.keys()
-    return whole and all(index == 0 and _spares_the_last(user, rank, ctx) for user, index in shape.outputs[0].uses())
+    return whole and all(index == 0 and _skips_last_size(user, rank, ctx) for user, index in shape.outputs[0].uses())
 
 
-def _spares_the_last(user: ir.Node, rank: int, ctx: Context) -> bool:
+def _skips_last_size(user: ir.Node, rank: int, ctx: Context) -> bool:
     read = positions_read(user, rank, ctx.opset)
     return read is not None and all(-rank <= axis < rank and axis % rank != rank - 1 for axis in read.reshape(-1).tolist())
 

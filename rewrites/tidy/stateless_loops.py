@@ -26,13 +26,13 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
     def edit() -> list[ir.Node]:
         for loop, carried in carrying:
-            _carry(loop, carried, ctx)
+            _add_state(loop, carried, ctx)
         return []
 
     return Patch("gave Loops without states one that no step changes, as their opset requires", edit) if carrying else NOTHING_HERE
 
 
-def _carry(loop: LoopView, carried: ir.Value, ctx: Context) -> None:
+def _add_state(loop: LoopView, carried: ir.Value, ctx: Context) -> None:
     inner = ir.Value(name=ctx.names.fresh("carried"), type=carried.type, shape=carried.shape)
     copy = ir.Value(name=ctx.names.fresh("carried"), type=carried.type, shape=carried.shape)
     loop.body.append(ir.Node("", "Identity", [inner], outputs=[copy], name=ctx.names.fresh("carried/Identity")))

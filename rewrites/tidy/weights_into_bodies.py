@@ -55,7 +55,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     moves = [
         (weight, reader)
         for weight in model.graph.initializers.values()
-        if (reader := _reader(weight)) is not None and reader in planned
+        if (reader := _only_packing_graph(weight)) is not None and reader in planned
     ]
 
     def edit() -> list[ir.Node]:
@@ -68,7 +68,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _planned_graphs(loop: ir.Node) -> set[ir.Graph]:
-    """Return the bodies in ``loop`` that are faster with a memory plan, and all graphs nested in them."""
+    """Return the graphs in ``loop`` that are faster with a memory plan, and the graphs nested in them."""
     planned: set[ir.Graph] = set()
     waiting = [(body, False) for body in node_graphs(loop)]
     while waiting:
@@ -80,10 +80,10 @@ def _planned_graphs(loop: ir.Node) -> set[ir.Graph]:
     return planned
 
 
-def _reader(weight: ir.Value) -> ir.Graph | None:
-    """Return the graph that reads ``weight``; None if several graphs read it or a node does not pack it.
+def _only_packing_graph(weight: ir.Value) -> ir.Graph | None:
+    """Return the only graph that reads ``weight``, if each of its readers packs it.
 
-    Also return None for weights that must stay, such as outputs of the model and weights in files.
+    Return None for all other weights, and for weights that must stay, such as outputs of the model and weights in files.
     """
     data = weight.const_value
     if data is None or isinstance(data, ir.ExternalTensor) or data.nbytes > _MOST_BYTES:

@@ -57,7 +57,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NotApplicable(_CODE, f"{reason}, so steps after the last one cannot run")
 
     def edit() -> list[ir.Node]:
-        masked = LoopView.of(_masked(loop, ctx), ctx.opset)
+        masked = LoopView.of(_mask_states(loop, ctx), ctx.opset)
         set_trip_count(masked, ctx.constants.value(np.array(steps, np.int64)), ctx)
         return [masked.node]
 
@@ -80,16 +80,19 @@ def _obstacle(loop: LoopView, ctx: Context) -> str | None:
     return None if runs_on_zeros(loop.body, ctx) else "the body does not run on zeros"
 
 
-def _masked(loop: LoopView, ctx: Context) -> ir.Node:
-    """Let all states keep their values once the condition of the Loop is false. Return the new Loop."""
+def _mask_states(loop: LoopView, ctx: Context) -> ir.Node:
+    """Let all states keep their values after the Loop's condition has become false.
+
+    Return the new Loop.
+    """
     going = ir.Value(name=ctx.names.fresh("going"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([]))
     outside, inside = ctx.builder(), ctx.builder()
     first = ctx.constants.value(np.array(True)) if loop.condition is None else _scalar(outside, loop.condition)
     states = [replace(state, next=where(inside, going, state.next, state.inner)) for state in loop.states]
-    after = inside.op("And", going, _scalar(inside, loop.condition_out))
+    still_going = inside.op("And", going, _scalar(inside, loop.condition_out))
     outside.insert_before(loop.node)
     inside.append_to(loop.body)
-    return rebuild(loop, ctx.names, states=[*states, State(first, going, after, None)])
+    return rebuild(loop, ctx.names, states=[*states, State(first, going, still_going, None)])
 
 
 def _scalar(build: Builder, flag: ir.Value) -> ir.Value:

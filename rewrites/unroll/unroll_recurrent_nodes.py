@@ -45,9 +45,9 @@ def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
     view = read(absent.node)
     if isinstance(view, NotApplicable):
         return view
-    plain = view.dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16) and not view.batch_first
-    unsaid = bool(defaulted_to_zero(view)) or ("clip" in view.node.attributes and view.clip is None)
-    if not plain or unsaid or ctx.opset < since.SCAN:
+    is_supported = view.dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16) and not view.batch_first
+    has_undefined = bool(defaulted_to_zero(view)) or ("clip" in view.node.attributes and view.clip is None)
+    if not is_supported or has_undefined or ctx.opset < since.SCAN:
         return NotApplicable("UNROLL-NODE", f"{absent.why}, and this form of it cannot be unrolled")
     steps = absent.steps
     if not isinstance(steps, int):
@@ -57,8 +57,8 @@ def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
         return NotApplicable(refusal.code, f"{absent.why}, and {refusal.detail}")
 
     def edit() -> list[ir.Node]:
-        current = _with_plain_lengths(view, steps, ctx)
-        current = _read(in_float32(current, ctx)) if current.dtype == ir.DataType.FLOAT16 else current
+        current = _with_supported_lengths(view, steps, ctx)
+        current = _read_recurrent(in_float32(current, ctx)) if current.dtype == ir.DataType.FLOAT16 else current
         expand(current, ctx)
         return []
 
@@ -66,10 +66,10 @@ def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"replaced the {view.kind} by {scans} of its equations, because {absent.why}", edit)
 
 
-def _with_plain_lengths(view: RecurrentNode, steps: int, ctx: Context) -> RecurrentNode:
-    """Return the node with lengths that the Scans handle as onnxruntime does.
+def _with_supported_lengths(view: RecurrentNode, steps: int, ctx: Context) -> RecurrentNode:
+    """Return the node with sequence lengths that Scans handle as onnxruntime does.
 
-    If all rows have all ``steps``, the lengths are dropped. If a row may have length 0, its final states are replaced by zeros.
+    If each row has ``steps`` steps, drop the lengths. If a row may have the length 0, select zeros as its final states.
     """
     lengths = view.input("sequence_lens")
     if lengths is None:
@@ -78,16 +78,18 @@ def _with_plain_lengths(view: RecurrentNode, steps: int, ctx: Context) -> Recurr
     b, inputs = ctx.builder(), list(view.node.inputs)
     if known is not None and (known == steps).all():
         inputs[_LENGTHS] = None
-        return _read(replace_by_copy(ctx, b, view.node, inputs, lambda _, value: value))
+        return _read_recurrent(replace_by_copy(ctx, b, view.node, inputs, lambda _, value: value))
     if known is not None and (known > 0).all():
         return view
-    some = unsqueeze(b, b.op("Less", b.const(np.array(0, np.int32)), lengths), [0, 2])
+    has_steps = unsqueeze(b, b.op("Less", b.const(np.array(0, np.int32)), lengths), [0, 2])
     assert view.dtype is not None
     zero = b.const(np.zeros((), view.dtype.numpy()))
-    return _read(replace_by_copy(ctx, b, view.node, inputs, lambda i, value: where(b, some, value, zero) if i else value))
+    return _read_recurrent(
+        replace_by_copy(ctx, b, view.node, inputs, lambda i, value: where(b, has_steps, value, zero) if i else value)
+    )
 
 
-def _read(node: ir.Node) -> RecurrentNode:
+def _read_recurrent(node: ir.Node) -> RecurrentNode:
     view = read(node)
     assert isinstance(view, RecurrentNode)
     return view

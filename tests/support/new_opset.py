@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import onnx
 
-from rewrites.migration.versions import schema_of, spelt_alike
+from rewrites.migration.versions import differ_only_in_types, schema_of
 
 __all__ = ["changes"]
 
@@ -22,7 +22,7 @@ def changes(opset: int) -> Iterator[str]:
         if old is None:
             yield f"{now.name}: new"
             continue
-        alike = "alike" if spelt_alike(now.name, opset - 1, opset) else "otherwise"
+        alike = "alike" if differ_only_in_types(now.name, opset - 1, opset) else "otherwise"
         lost = sorted(_types(old) - _types(now))
         yield f"{now.name}: spelt {alike}" + (f", no longer takes {', '.join(lost)}" if lost else "")
         for line in difflib.unified_diff(old.doc.splitlines(), now.doc.splitlines(), lineterm="", n=0):

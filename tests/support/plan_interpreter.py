@@ -92,13 +92,13 @@ class _Run:
         state, count = self.plan.states[index], self.inputs[index].size
         if state.storage == Storage.OUTPUT_ROWS:
             if new:
-                return self.stacked_row(state.place, self.step)
-            return self.stacked_row(state.place, self.step - 1) if self.step else self.inputs[index]
+                return self.stacked_row(state.region_or_output, self.step)
+            return self.stacked_row(state.region_or_output, self.step - 1) if self.step else self.inputs[index]
         dtype = self.plan.inputs[index].dtype
         offset = self.number(state.offset)
         if state.storage == Storage.TWO_ROWS and (self.step % 2 == 1) != new:
             offset += count
-        return _typed(self.regions[state.place], dtype, offset, count)
+        return _typed(self.regions[state.region_or_output], dtype, offset, count)
 
     def value(self, index: int) -> Array:
         """Return the elements of a value in this step."""

@@ -20,7 +20,7 @@ from ortscan.ort.sessions import has_kernel
 from ortscan.running.graph_index import all_nodes
 from rewrites.base import since
 from rewrites.driver.prepare import name_free_dims, prepare
-from rewrites.driver.recurrent_nodes import may_be_refused, needs_rule
+from rewrites.driver.recurrent_nodes import model_may_need_rule, node_may_need_rule
 from rewrites.driver.tidying import tidy
 from rewrites.graph.context import Context, Options
 from rewrites.native.functions import DOMAIN
@@ -79,10 +79,10 @@ def _refused(source: ModelSource) -> _Refused | None:
     inline_functions(model, lambda function: any(is_recurrent(node) for node in function.all_nodes()))
     name_free_dims(model)
     ctx = Context.of(model, Options(), lambda _: None)
-    if not old and not may_be_refused(ctx):
+    if not old and not model_may_need_rule(ctx):
         return None
     prepare(ctx)
-    nodes = [node for node in model.graph.all_nodes() if is_recurrent(node) and (old or needs_rule(node, ctx))]
+    nodes = [node for node in model.graph.all_nodes() if is_recurrent(node) and (old or node_may_need_rule(node, ctx))]
     views = [view for view in map(read, nodes) if isinstance(view, RecurrentNode)]
     return (loaded, ctx, views) if views else None
 

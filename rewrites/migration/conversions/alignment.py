@@ -26,7 +26,7 @@ __all__ = ["LIFTING", "LOWERING"]
 _BETWEEN = frozenset({"Cast", "Identity"})
 
 
-def _numpy_broadcasting(step: Step) -> Written:
+def _align_second_operand(step: Step) -> Written:
     """Convert arithmetic and Gemm, 6 -> 7: align the second operand with the axes of the first."""
     if not step.has("broadcast") and not step.has("axis"):
         return None
@@ -37,20 +37,20 @@ def _numpy_broadcasting(step: Step) -> Written:
         rank = step.known_rank(1)
         b = unsqueeze(step.builder, b, list(range(rank, rank + behind - axis)))
     inputs = [a, b, *step.node.inputs[2:]]
-    return step.like(inputs, broadcast=None, axis=None)
+    return step.rewrite_with(inputs, broadcast=None, axis=None)
 
 
-def _slope_for_each_channel(step: Step) -> Written:
+def _align_slope(step: Step) -> Written:
     """Convert PRelu, 6 -> 7: align the only axis of the slope with the channels."""
     slope, dims = step.required(1), static_dims(step.required(1))
     if dims is None:
         step.known_rank(1)
     if step.known_rank(1) != 1 or dims == (1,) or step.known_rank(0) <= 2:
         return None
-    return step.like([step.required(0), unsqueeze(step.builder, slope, list(range(1, step.known_rank(0) - 1)))])
+    return step.rewrite_with([step.required(0), unsqueeze(step.builder, slope, list(range(1, step.known_rank(0) - 1)))])
 
 
-def _vector_as_column(step: Step) -> Written:
+def _write_vector_as_column(step: Step) -> Written:
     left, right, b = step.required(0), step.required(1), step.builder
     node = left.producer()
     while node is not None and node.op_type in _BETWEEN and node.inputs[0] is not None:
@@ -61,7 +61,7 @@ def _vector_as_column(step: Step) -> Written:
     return [squeeze(b, b.op("MatMul", left, unsqueeze(b, right, [1])), [rank - 1])] if rank > 1 else None
 
 
-def _parameters_for_each_channel(step: Step) -> Written:
+def _repeat_group_parameters(step: Step) -> Written:
     """Convert GroupNormalization, 18 -> 21: repeat the scale and bias of each group for its channels."""
     b, x, groups, dtype = step.builder, step.required(0), step.int_("num_groups", 1), step.dtype()
     if groups < 1:
@@ -72,10 +72,10 @@ def _parameters_for_each_channel(step: Step) -> Written:
     else:
         each = concat(b, [b.const([1]), b.op("Div", shape_of(b, x, 1), b.const([groups]))], 0)
     scale, bias = (reshape(b, b.op("Expand", reshape(b, step.required(i), [-1, 1]), each), [-1]) for i in (1, 2))
-    return step.like([x, scale, bias], stash_type=int(dtype))
+    return step.rewrite_with([x, scale, bias], stash_type=int(dtype))
 
 
-def _equal_shapes(step: Step) -> None:
+def _require_equal_shapes(step: Step) -> None:
     shapes = {None if value is None or value.shape is None else tuple(map(str, value.shape)) for value in step.node.inputs}
     if len(step.node.inputs) > 1 and (len(shapes) > 1 or any("None" in (shape or ("None",)) for shape in shapes)):
         raise NotKnownHere("its operands are not known to have the same shape")
@@ -84,12 +84,12 @@ def _equal_shapes(step: Step) -> None:
 _BROADCASTING = ("Add", "And", "Div", "Equal", "Gemm", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
 
 LIFTING: dict[tuple[str, int], Rule] = {
-    **{(name, 7): _numpy_broadcasting for name in _BROADCASTING},
-    ("GroupNormalization", 21): _parameters_for_each_channel,
-    ("MatMul", 9): _vector_as_column,
-    ("PRelu", 7): _slope_for_each_channel,
+    **{(name, 7): _align_second_operand for name in _BROADCASTING},
+    ("GroupNormalization", 21): _repeat_group_parameters,
+    ("MatMul", 9): _write_vector_as_column,
+    ("PRelu", 7): _align_slope,
 }
 
 LOWERING: dict[tuple[str, int], Rule] = {
-    **{(name, 8): _equal_shapes for name in ("Max", "Mean", "Min", "Sum")},
+    **{(name, 8): _require_equal_shapes for name in ("Max", "Mean", "Min", "Sum")},
 }

@@ -31,7 +31,7 @@ def _type_by_number(step: Step) -> Written:
     name = step.string("to", "")
     if name.upper() not in ir.DataType.__members__:
         raise Unconvertible(f"its attribute 'to' is '{name}', which is not an element type")
-    return step.like(to=int(ir.DataType[name.upper()]))
+    return step.rewrite_with(to=int(ir.DataType[name.upper()]))
 
 
 def _integer_norm(step: Step) -> Written:
@@ -42,22 +42,22 @@ def _integer_norm(step: Step) -> Written:
         return None
     if p != int(p):
         raise Unconvertible(f"its attribute 'p' is {p}, but must be an integer")
-    return step.like(p=int(p))
+    return step.rewrite_with(p=int(p))
 
 
 def _drop_output_sequence(step: Step) -> Written:
-    return step.like(output_sequence=None) if step.has("output_sequence") else None
+    return step.rewrite_with(output_sequence=None) if step.has("output_sequence") else None
 
 
 def _spell_direction(step: Step) -> Written:
-    return step.like(direction="forward") if step.string("direction", "forward") == "foward" else None
+    return step.rewrite_with(direction="forward") if step.string("direction", "forward") == "foward" else None
 
 
 def _name_axes(step: Step) -> Written:
     if not step.int_("normalize_variance", 1):
         raise Unconvertible("its variance is not normalized")
     axes = [0, 1, 2, 3] if step.int_("across_channels", 0) else None
-    return step.like(across_channels=None, normalize_variance=None, axes=axes)
+    return step.rewrite_with(across_channels=None, normalize_variance=None, axes=axes)
 
 
 def _value_as_tensor(step: Step) -> Written:
@@ -66,22 +66,23 @@ def _value_as_tensor(step: Step) -> Written:
     tensor = ir.convenience.get_const_tensor(step.node.outputs[0])
     if tensor is None:
         raise Unconvertible("its value cannot be read")
-    return step.like(**dict.fromkeys(_OTHER_VALUES), value=tensor)
+    return step.rewrite_with(**dict.fromkeys(_OTHER_VALUES), value=tensor)
 
 
 def _drop_allowzero(step: Step) -> Written:
-    """Convert Reshape, 14 -> 13. In version 13, a 0 copies the size of the same axis of the input.
+    """Convert Reshape, 14 -> 13.
 
-    So if a size of the result may be 0, it must be equal to the size of the same axis of the input.
+    In version 13, a 0 in the shape copies the size of the same axis of the input. So if a size of the result may be 0, it must
+    equal the size of the same axis of the input.
     """
     if not step.int_("allowzero", 0):
-        return step.like(allowzero=None) if step.has("allowzero") else None
+        return step.rewrite_with(allowzero=None) if step.has("allowzero") else None
     if not _each_size_is_positive_or_copied(step.required(0).shape, step.node.outputs[0].shape):
         dims = static_dims(step.node.outputs[0]) if const_array(step.value(1)) is None else None
         sizes = dims or step.constant(1, "dimensions")
         if sizes is None or 0 in sizes:
             raise Unconvertible("its shape holds a 0 that means size 0")
-    return step.like(allowzero=None)
+    return step.rewrite_with(allowzero=None)
 
 
 def _each_size_is_positive_or_copied(before: ir.Shape | None, after: ir.Shape | None) -> bool:
@@ -94,19 +95,19 @@ def _each_size_is_positive_or_copied(before: ir.Shape | None, after: ir.Shape | 
 def _drop_coordinates_of_roi_align(step: Step) -> Written:
     if step.string("coordinate_transformation_mode", "half_pixel") != "output_half_pixel":
         raise Unconvertible("before opset 16 its coordinates are never shifted by half a pixel")
-    return step.like(coordinate_transformation_mode=None)
+    return step.rewrite_with(coordinate_transformation_mode=None)
 
 
 def _new_mode(step: Step) -> Written:
     mode = step.string("mode", "bilinear")
-    return step.like(mode=_NEW_MODES.get(mode, mode))
+    return step.rewrite_with(mode=_NEW_MODES.get(mode, mode))
 
 
 def _old_mode(step: Step) -> Written:
     mode = step.string("mode", "linear")
     if step.known_rank() != 4:
         raise Unconvertible("it has an input of rank 4 before opset 20")
-    return step.like(mode={new: old for old, new in _NEW_MODES.items()}.get(mode, mode))
+    return step.rewrite_with(mode={new: old for old, new in _NEW_MODES.items()}.get(mode, mode))
 
 
 LIFTING: dict[tuple[str, int], Rule] = {
@@ -119,8 +120,8 @@ LIFTING: dict[tuple[str, int], Rule] = {
     ("LpPool", 2): _integer_norm,
     ("MeanVarianceNormalization", 9): _name_axes,
     ("RNN", 7): _drop_output_sequence,
-    ("RoiAlign", 16): lambda step: step.like(coordinate_transformation_mode="output_half_pixel"),
-    ("Scatter", 11): lambda step: step.become("ScatterElements"),
+    ("RoiAlign", 16): lambda step: step.rewrite_with(coordinate_transformation_mode="output_half_pixel"),
+    ("Scatter", 11): lambda step: step.rewrite_as("ScatterElements"),
 }
 
 LOWERING: dict[tuple[str, int], Rule] = {
@@ -128,5 +129,5 @@ LOWERING: dict[tuple[str, int], Rule] = {
     ("GridSample", 20): _old_mode,
     ("Reshape", 14): _drop_allowzero,
     ("RoiAlign", 16): _drop_coordinates_of_roi_align,
-    ("ScatterElements", 11): lambda step: step.become("Scatter"),
+    ("ScatterElements", 11): lambda step: step.rewrite_as("Scatter"),
 }

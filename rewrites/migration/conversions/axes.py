@@ -32,7 +32,7 @@ def _axes_to_input(step: Step) -> Written:
         return None
     x = step.required(0)
     inputs = [x, step.builder.const(axes)] if axes or step.node.op_type == "Unsqueeze" else [x]
-    return step.like(inputs, axes=None)
+    return step.rewrite_with(inputs, axes=None)
 
 
 def _axes_to_attribute(step: Step) -> Written:
@@ -41,25 +41,25 @@ def _axes_to_attribute(step: Step) -> Written:
     if step.int_("noop_with_empty_axes", 0) and not axes:
         raise Unconvertible("it reduces nothing if it has no axes")
     attribute = axes if axes or step.node.op_type == "Unsqueeze" else None
-    return step.like([step.required(0)], axes=attribute, noop_with_empty_axes=None)
+    return step.rewrite_with([step.required(0)], axes=attribute, noop_with_empty_axes=None)
 
 
 def _axis_of_dft_to_input(step: Step) -> Written:
     """Convert DFT, 17 -> 20. The default axis changes from 1 to -2."""
     axis = step.builder.const(np.asarray(step.int_("axis", 1), dtype=np.int64))
-    return step.like([step.required(0), step.value(1), axis], axis=None)
+    return step.rewrite_with([step.required(0), step.value(1), axis], axis=None)
 
 
 def _axis_of_dft_to_attribute(step: Step) -> Written:
     axes = step.constant_ints(2, "axis")
-    return step.like([step.required(0), step.value(1)], axis=-2 if axes is None else axes[0])
+    return step.rewrite_with([step.required(0), step.value(1)], axis=-2 if axes is None else axes[0])
 
 
-def _name_axis_of_concat(step: Step) -> Written:
-    return None if step.has("axis") else step.like(axis=1)
+def _add_axis_of_concat(step: Step) -> Written:
+    return None if step.has("axis") else step.rewrite_with(axis=1)
 
 
-def _count_from_the_front(step: Step) -> Written:
+def _make_axes_nonnegative(step: Step) -> Written:
     changed: dict[str, int | list[int]] = {}
     if step.has("axis") and (axis := step.int_("axis", 0)) < 0:
         changed["axis"] = axis + step.known_rank()
@@ -67,39 +67,39 @@ def _count_from_the_front(step: Step) -> Written:
     if axes and min(axes) < 0:
         rank = step.known_rank() + (len(axes) if step.node.op_type == "Unsqueeze" else 0)
         changed["axes"] = [axis + rank if axis < 0 else axis for axis in axes]
-    return step.like(None, **changed) if changed else None
+    return step.rewrite_with(None, **changed) if changed else None
 
 
-def _one_axis(step: Step) -> Written:
+def _softmax_over_one_axis(step: Step) -> Written:
     b, x, axis, rank = step.builder, step.required(0), step.int_("axis", 1), step.rank()
     if rank is not None and (single := _single_axis(x, axis + rank if axis < 0 else axis, rank)) is not None:
-        return step.like(axis=single)
+        return step.rewrite_with(axis=single)
     if step.target < since.ALLOWZERO and not _can_be_unflattened(x, axis):
         raise NotKnownHere("sizes of its input may be 0, which Reshape supports from opset 14 on; fix the sizes or choose opset 14")
     flat = b.op("Flatten", x, axis=axis)
-    return [step.reshape_back(step.like([flat], axis=-1)[0], b.op("Shape", x))]
+    return [step.reshape_back(step.rewrite_with([flat], axis=-1)[0], b.op("Shape", x))]
 
 
-def _last_axis(step: Step) -> Written:
+def _softmax_over_later_axes(step: Step) -> Written:
     b, x, rank = step.builder, step.required(0), step.known_rank()
     axis = step.int_("axis", -1)
     axis += rank if axis < 0 else 0
     if all(dim_of(x, behind) == 1 for behind in range(axis + 1, rank)):
-        return step.like(axis=axis)
+        return step.rewrite_with(axis=axis)
     perm = [rank - 1 if i == axis else axis if i == rank - 1 else i for i in range(rank)]
-    moved = step.like([b.op("Transpose", x, perm=perm)], axis=rank - 1)[0]
+    moved = step.rewrite_with([b.op("Transpose", x, perm=perm)], axis=rank - 1)[0]
     return [b.op("Transpose", moved, perm=perm)]
 
 
 def _can_be_unflattened(x: ir.Value, axis: int) -> bool:
     """Return True if ``Reshape (Flatten <axis> (x), Shape (x))`` restores ``x`` even if a size is 0.
 
-    A 0 in the shape copies the size of the same axis of the flat matrix. So the first two sizes of ``x`` may be 0 only if the size
-    of the same axis of the matrix is then 0 as well:
+    In Reshape, a 0 in the shape copies the size of the same axis of the flat matrix. This size must be 0 too. So these sizes of
+    ``x`` may be 0:
 
-    * ``axis`` is 1: both sizes may be 0.
-    * ``axis`` is larger: only the first size may be 0.
-    * ``axis`` is 0: only the second size may be 0.
+    * the first two sizes if ``axis`` is 1
+    * only the first size if ``axis`` is larger
+    * only the second size if ``axis`` is 0
 
     All other sizes of ``x`` must be known and positive.
     """
@@ -130,19 +130,19 @@ _WITH_AXES = ("ReduceSum", "Squeeze", "Unsqueeze")
 LIFTING: dict[tuple[str, int], Rule] = {
     **{(name, 13): _axes_to_input for name in _WITH_AXES},
     **{(name, 18): _axes_to_input for name in _REDUCTIONS},
-    ("Concat", 4): _name_axis_of_concat,
+    ("Concat", 4): _add_axis_of_concat,
     ("DFT", 20): _axis_of_dft_to_input,
-    ("Hardmax", 13): _one_axis,
-    ("LogSoftmax", 13): _one_axis,
-    ("Softmax", 13): _one_axis,
+    ("Hardmax", 13): _softmax_over_one_axis,
+    ("LogSoftmax", 13): _softmax_over_one_axis,
+    ("Softmax", 13): _softmax_over_one_axis,
 }
 
 LOWERING: dict[tuple[str, int], Rule] = {
-    **{(name, 11): _count_from_the_front for name in (*_WITH_AXIS, *_WITH_AXES, *_REDUCTIONS)},
+    **{(name, 11): _make_axes_nonnegative for name in (*_WITH_AXIS, *_WITH_AXES, *_REDUCTIONS)},
     **{(name, 13): _axes_to_attribute for name in _WITH_AXES},
     **{(name, 18): _axes_to_attribute for name in _REDUCTIONS},
     ("DFT", 20): _axis_of_dft_to_attribute,
-    ("Hardmax", 13): _last_axis,
-    ("LogSoftmax", 13): _last_axis,
-    ("Softmax", 13): _last_axis,
+    ("Hardmax", 13): _softmax_over_later_axes,
+    ("LogSoftmax", 13): _softmax_over_later_axes,
+    ("Softmax", 13): _softmax_over_later_axes,
 }

@@ -36,7 +36,7 @@ def _shape_to_input(step: Step) -> Written:
     shape = step.ints("shape")
     if shape is None:
         raise Unconvertible("it has no attribute 'shape'")
-    return step.like([step.required(0), step.builder.const(shape)], shape=None, consumed_inputs=None)
+    return step.rewrite_with([step.required(0), step.builder.const(shape)], shape=None, consumed_inputs=None)
 
 
 def _repeats_for_each_axis(step: Step) -> Written:
@@ -45,7 +45,7 @@ def _repeats_for_each_axis(step: Step) -> Written:
         raise Unconvertible("it needs one number of tiles and one axis")
     repeats = [1] * rank
     repeats[axis[0]] = tiles[0]
-    return step.like([step.required(0), step.builder.const(repeats)])
+    return step.rewrite_with([step.required(0), step.builder.const(repeats)])
 
 
 def _operands_to_inputs(step: Step) -> Written:
@@ -54,7 +54,7 @@ def _operands_to_inputs(step: Step) -> Written:
     axes = step.ints("axes")
     if axes:
         inputs.append(const(axes))
-    return step.like(inputs, starts=None, ends=None, axes=None)
+    return step.rewrite_with(inputs, starts=None, ends=None, axes=None)
 
 
 def _operands_to_attributes(step: Step) -> Written:
@@ -65,22 +65,22 @@ def _operands_to_attributes(step: Step) -> Written:
         raise Unconvertible("Slice has no steps before opset 10")
     if axes is not None and any(axis < 0 for axis in axes):
         axes = [axis + step.known_rank() if axis < 0 else axis for axis in axes]
-    return step.like([step.required(0)], starts=starts, ends=ends, axes=axes)
+    return step.rewrite_with([step.required(0)], starts=starts, ends=ends, axes=axes)
 
 
 def _k_to_input(step: Step) -> Written:
-    return step.like([step.required(0), step.builder.const([step.int_("k", 0)])], k=None)
+    return step.rewrite_with([step.required(0), step.builder.const([step.int_("k", 0)])], k=None)
 
 
 def _k_to_attribute(step: Step) -> Written:
     k = step.constant_ints(1, "k")
     if k is None or len(k) != 1:
         raise Unconvertible("its k is not one number")
-    return step.like([step.required(0)], k=k[0])
+    return step.rewrite_with([step.required(0)], k=k[0])
 
 
 def _rename_paddings(step: Step) -> Written:
-    return step.like(paddings=None, pads=step.ints("paddings") or [])
+    return step.rewrite_with(paddings=None, pads=step.ints("paddings") or [])
 
 
 def _pads_to_inputs(step: Step) -> Written:
@@ -88,27 +88,27 @@ def _pads_to_inputs(step: Step) -> Written:
     value = step.float_("value")
     if value:
         inputs.append(step.scalar(value, step.dtype()))
-    return step.like(inputs, pads=None, value=None)
+    return step.rewrite_with(inputs, pads=None, value=None)
 
 
 def _pads_to_attributes(step: Step) -> Written:
-    return step.like([step.required(0)], pads=step.constant_ints(1, "pads") or [], value=step.constant_float(2, "value"))
+    return step.rewrite_with([step.required(0)], pads=step.constant_ints(1, "pads") or [], value=step.constant_float(2, "value"))
 
 
 def _sizes_to_attribute(step: Step) -> Written:
     sizes = step.constant_ints(1, "sizes")
-    return None if sizes is None else step.like([step.required(0)], split=sizes)
+    return None if sizes is None else step.rewrite_with([step.required(0)], split=sizes)
 
 
 def _sizes_to_input(step: Step) -> Written:
     sizes = step.ints("split")
     if sizes is None:
         return None
-    return step.like([step.required(0), step.builder.const(sizes)] if sizes else None, split=None)
+    return step.rewrite_with([step.required(0), step.builder.const(sizes)] if sizes else None, split=None)
 
 
 def _number_of_parts_to_attribute(step: Step) -> Written:
-    return step.like(num_outputs=len(step.node.outputs)) if step.value(1) is None else None
+    return step.rewrite_with(num_outputs=len(step.node.outputs)) if step.value(1) is None else None
 
 
 def _number_of_parts_from_outputs(step: Step) -> Written:
@@ -117,7 +117,7 @@ def _number_of_parts_from_outputs(step: Step) -> Written:
     dim = dim_of(step.required(0), step.int_("axis", 0))
     if not isinstance(dim, int) or dim % len(step.node.outputs):
         raise Unconvertible("its parts may differ in size")
-    return step.like(num_outputs=None)
+    return step.rewrite_with(num_outputs=None)
 
 
 def _bounds_to_inputs(step: Step) -> Written:
@@ -129,7 +129,7 @@ def _bounds_to_inputs(step: Step) -> Written:
     elif not step.has("min") and not step.has("max"):
         return None
     bounds = [None if number is None else _bound(step, number, dtype) for number in (least, greatest)]
-    return step.like([x, *bounds], min=None, max=None)
+    return step.rewrite_with([x, *bounds], min=None, max=None)
 
 
 def _bound(step: Step, number: float, dtype: ir.DataType) -> ir.Value | None:
@@ -143,10 +143,10 @@ def _bounds_to_attributes(step: Step) -> Written:
         step.constant(index, "bounds")
     if step.dtype() not in (ir.DataType.FLOAT, ir.DataType.FLOAT16) and None in (step.value(1), step.value(2)):
         raise Unconvertible("it has an absent bound, which depends on its type")
-    return step.like([step.required(0)], min=step.constant_float(1, "min"), max=step.constant_float(2, "max"))
+    return step.rewrite_with([step.required(0)], min=step.constant_float(1, "min"), max=step.constant_float(2, "max"))
 
 
-def _open_float16(step: Step) -> Written:
+def _add_infinite_bounds(step: Step) -> Written:
     """Convert Clip, 11 -> 12: write infinite bounds if a float16 node has no bounds."""
     return _with_bounds(step, float("inf"))
 
@@ -155,17 +155,17 @@ def _with_bounds(step: Step, number: float) -> Written:
     x, least, greatest = step.required(0), step.value(1), step.value(2)
     if x.dtype != ir.DataType.FLOAT16 or (least is not None and greatest is not None):
         return None
-    return step.like([x, least or step.scalar(-number, x.dtype), greatest or step.scalar(number, x.dtype)])
+    return step.rewrite_with([x, least or step.scalar(-number, x.dtype), greatest or step.scalar(number, x.dtype)])
 
 
-def _close_float16(step: Step) -> Written:
+def _add_largest_bounds(step: Step) -> Written:
     """Convert Clip, 12 -> 11: write the smallest and largest float16 as bounds if a float16 node has none."""
     return _with_bounds(step, float(np.finfo(np.float16).max))
 
 
 LIFTING: dict[tuple[str, int], Rule] = {
     ("Clip", 11): _bounds_to_inputs,
-    ("Clip", 12): _open_float16,
+    ("Clip", 12): _add_infinite_bounds,
     ("Pad", 2): _rename_paddings,
     ("Pad", 11): _pads_to_inputs,
     ("Reshape", 5): _shape_to_input,
@@ -179,7 +179,7 @@ LIFTING: dict[tuple[str, int], Rule] = {
 
 LOWERING: dict[tuple[str, int], Rule] = {
     ("Clip", 11): _bounds_to_attributes,
-    ("Clip", 12): _close_float16,
+    ("Clip", 12): _add_largest_bounds,
     ("Pad", 11): _pads_to_attributes,
     ("Slice", 10): _operands_to_attributes,
     ("Split", 13): _sizes_to_attribute,

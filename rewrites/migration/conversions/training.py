@@ -26,7 +26,7 @@ _DEFAULT_RATIO = 0.5
 def _dropout_without_is_test(step: Step) -> Written:
     if not step.int_("is_test", 0):
         raise Unconvertible("it is in training mode")
-    return step.like(is_test=None, consumed_inputs=None)
+    return step.rewrite_with(is_test=None, consumed_inputs=None)
 
 
 def _dropout_without_mask(step: Step) -> Written:
@@ -41,7 +41,7 @@ def _ratio_to_input(step: Step) -> Written:
     inputs = [step.required(0)]
     if ratio is not None and ratio != _DEFAULT_RATIO:
         inputs.append(step.scalar(ratio, ir.DataType.FLOAT))
-    return None if ratio is None else step.like(inputs, ratio=None)
+    return None if ratio is None else step.rewrite_with(inputs, ratio=None)
 
 
 def _ratio_to_attribute(step: Step) -> Written:
@@ -50,7 +50,7 @@ def _ratio_to_attribute(step: Step) -> Written:
         raise Unconvertible("it is in training mode")
     _refuse_masks(step)
     ratio = step.constant(1, "ratio")
-    return step.like([step.required(0)], ratio=None if ratio is None else float(ratio.reshape(-1)[0]), seed=None)
+    return step.rewrite_with([step.required(0)], ratio=None if ratio is None else float(ratio.reshape(-1)[0]), seed=None)
 
 
 def _refuse_masks(step: Step) -> None:
@@ -60,19 +60,19 @@ def _refuse_masks(step: Step) -> None:
 
 def _normalization_without_is_test(step: Step) -> Written:
     _refuse_training_outputs(step)
-    return step.like(is_test=None) if step.has("is_test") else None
+    return step.rewrite_with(is_test=None) if step.has("is_test") else None
 
 
 def _drop_spatial(step: Step) -> Written:
     if not step.has("spatial"):
         return None
     if step.int_("spatial", 1):
-        return step.like(spatial=None)
+        return step.rewrite_with(spatial=None)
     _refuse_training_outputs(step)
     b, x = step.builder, step.required(0)
     flat = [b.op("Reshape", x, b.const([0, -1]))]
     flat += [b.op("Reshape", step.required(index), b.const([-1])) for index in range(1, 5)]
-    (result, *_) = step.like(flat, spatial=None)
+    (result, *_) = step.rewrite_with(flat, spatial=None)
     return [step.reshape_back(result, b.op("Shape", x))]
 
 

@@ -27,86 +27,86 @@ __all__ = ["may_change"]
 
 _CASES = 32
 _BROADCAST = frozenset({"Add", "Sub", "Mul", "Div"})
-_Told = int | str | None
+_KnownSize = int | str | None
 _Shapes = list[ir.Shape | None]
 
 
 def may_change(loop: ScanView, ctx: Context) -> bool:
     """Return True if a step may change the shape of a state of ``loop``, an opset-8 Scan."""
-    if _stay_the_same(loop):
+    if _states_keep_shapes(loop):
         return False
-    given_shapes = [_shape_of_row(state.initial, 1) for state in loop.states]
-    given_shapes += [_shape_of_row(scan.outer, 2) for scan in loop.scan_inputs]
-    cases, tried = [given_shapes], 0
+    input_shapes = [_shape_of_row(state.initial, 1) for state in loop.states]
+    input_shapes += [_shape_of_row(scan.outer, 2) for scan in loop.scan_inputs]
+    cases, tried = [input_shapes], 0
     with shapes_kept([*loop.body.inputs, *inner_values(loop.body)]):
         while cases and tried < _CASES:
             shapes, tried = cases.pop(), tried + 1
-            answer = _case(loop, shapes, ctx)
-            if answer is None:
+            next_cases = _try_shapes(loop, shapes, ctx)
+            if next_cases is None:
                 return True
-            cases += answer
+            cases += next_cases
     return bool(cases)
 
 
-def _stay_the_same(loop: ScanView) -> bool:
+def _states_keep_shapes(loop: ScanView) -> bool:
     return all(same(state.inner.shape, state.next.shape) for state in loop.states)
 
 
-def _case(loop: ScanView, given_shapes: _Shapes, ctx: Context) -> list[_Shapes] | None:
-    """Infer the shapes in the body for the input shapes ``given_shapes``.
+def _try_shapes(loop: ScanView, input_shapes: _Shapes, ctx: Context) -> list[_Shapes] | None:
+    """Infer the shapes in the body for the input shapes ``input_shapes``.
 
     Returns:
-        * None if a state may change its shape.
-        * [] if the body fails for these shapes, or if no state changes its shape.
-        * Otherwise a list of input shapes to try next, because a node only succeeds if some sizes are equal.
+        * None if a state may change its shape for these input shapes.
+        * [] if the body fails for them, or if no state changes its shape.
+        * Otherwise lists of input shapes to try instead, because a node only succeeds if some of the sizes are equal.
     """
     fails = False
 
     def infer(node: ir.Node) -> None:
         nonlocal fails
         if node.op_type == "Concat" and node.domain == "":
-            node.outputs[0].shape = _of_concat(node)
+            node.outputs[0].shape = _concat_shape(node)
             return
         ctx.infer(node)
         if node in own and node.op_type in _BROADCAST and node.outputs[0].shape is None:
             fails = fails or contradicts(node, ctx.model.opset_imports, ctx.model.ir_version)
 
     own = set(loop.body)
-    for value, shape in zip(loop.body.inputs, given_shapes, strict=True):
+    for value, shape in zip(loop.body.inputs, input_shapes, strict=True):
         value.shape = shape
     infer_body(loop.body, ctx.opset, infer)
     if fails:
         return []
     for node in loop.body:
-        choice = next(_choices(node), None)
-        if choice is not None:
-            return [[_renamed(shape, name, other) for shape in given_shapes] for name, other in choice]
-    return [] if _stay_the_same(loop) else None
+        equalities = next(_required_equalities(node), None)
+        if equalities is not None:
+            return [[_with_equal_size(shape, name, other) for shape in input_shapes] for name, other in equalities]
+    return [] if _states_keep_shapes(loop) else None
 
 
-def _shape_of_row(value: ir.Value, outside: int) -> ir.Shape | None:
-    """Return the shape of ``value`` in one row and step. Unknown sizes get names.
+def _shape_of_row(value: ir.Value, outer_axes: int) -> ir.Shape | None:
+    """Return the shape of ``value`` without its first ``outer_axes`` axes: rows and steps.
 
-    ``outside``: the number of leading axes of ``value``, for rows and steps, that the result lacks.
+    Each unknown size in the result gets a name of its own.
     """
     if value.shape is None:
         return None
     dims = [f"{FREE}{value.name}.{i}" if is_unknown(dim) else dim for i, dim in enumerate(value.shape.dims)]
-    return ir.Shape(dims[outside:])
+    return ir.Shape(dims[outer_axes:])
 
 
-def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
-    """Yield lists of equations between sizes, such as [M = N, M = 0, N = 0].
+def _required_equalities(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
+    """Yield lists of equations between sizes, which ``node`` requires.
 
-    If ``node`` succeeds, at least one equation of each list is true. An equation is a pair: the name of a size, and the size that
-    it equals.
+    ``node`` only succeeds if at least one equation of each list is true. The list [M = N, M = 0, N = 0] is [("M", "N"), ("M", 0),
+    ("N", 0)]: each pair has the name of a size, and the size that it equals.
     """
     dims = _operands(node)
     if node.op_type == "Concat" and dims is not None:
-        full = [sizes for sizes in dims if 0 not in sizes]
-        flat = [dim for sizes in full for dim in sizes]
+        nonempty = [sizes for sizes in dims if 0 not in sizes]
+        flat = [dim for sizes in nonempty for dim in sizes]
         zeros: list[tuple[str, int | str]] = [(dim, 0) for dim in dict.fromkeys(flat) if isinstance(dim, str)]
-        pairs = [] if None in flat else _side_by_side(full, _axis(node, dims))
+        pairs = [] if None in flat else _pairs_of_equal_sizes(nonempty, _axis(node, dims))
     elif node.op_type == "MatMul" and dims is not None and min(map(len, dims)) > 1:
         pairs, zeros = [(dims[0][-1], dims[1][-2])], []
     else:
@@ -118,42 +118,45 @@ def _choices(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
             yield [(right, left), *zeros]
 
 
-def _of_concat(node: ir.Node) -> ir.Shape | None:
-    """Return the shape of the result of a Concat, or None if its operands may not fit.
+def _concat_shape(node: ir.Node) -> ir.Shape | None:
+    """Return the shape of the result of a Concat, or None if its operands may not fit together.
 
-    An empty operand fits operands of any shape.
+    An empty operand fits any other operand.
     """
     dims = _operands(node)
     if dims is None or not dims[0]:
         return None
     axis = _axis(node, dims)
-    full = [sizes for sizes in dims if 0 not in sizes] or dims
-    if any(left is None or left != right for left, right in _side_by_side(full, axis)):
+    nonempty = [sizes for sizes in dims if 0 not in sizes] or dims
+    if any(left is None or left != right for left, right in _pairs_of_equal_sizes(nonempty, axis)):
         return None
     lengths = [sizes[axis] for sizes in dims]
     numbers = [dim for dim in lengths if isinstance(dim, int)]
     total = sum(numbers) if len(numbers) == len(lengths) else lengths[0] if len(lengths) == 1 else None
-    return ir.Shape([total if i == axis else dim for i, dim in enumerate(full[0])])
+    return ir.Shape([total if i == axis else dim for i, dim in enumerate(nonempty[0])])
 
 
-def _operands(node: ir.Node) -> list[list[_Told]] | None:
-    """Return the sizes of all operands of ``node``, or None if a rank is unknown."""
+def _operands(node: ir.Node) -> list[list[_KnownSize]] | None:
+    """Return the sizes of all operands of ``node``, or None.
+
+    Return None if a rank is unknown, or if the operands of a Concat differ in rank.
+    """
     shapes = [value.shape for value in node.inputs if value is not None and value.shape is not None]
     if node.domain != "" or len(shapes) < len(node.inputs):
         return None
-    dims = [list(map(_told, shape.dims)) for shape in shapes]
+    dims = [list(map(_known_size, shape.dims)) for shape in shapes]
     return None if node.op_type == "Concat" and len(set(map(len, dims))) > 1 else dims
 
 
-def _axis(node: ir.Node, dims: list[list[_Told]]) -> int:
+def _axis(node: ir.Node, dims: list[list[_KnownSize]]) -> int:
     return node.attributes.get_int("axis", 0) % max(len(dims[0]), 1)
 
 
-def _side_by_side(dims: list[list[_Told]], axis: int) -> list[tuple[_Told, _Told]]:
+def _pairs_of_equal_sizes(dims: list[list[_KnownSize]], axis: int) -> list[tuple[_KnownSize, _KnownSize]]:
     return [(dims[0][i], sizes[i]) for sizes in dims[1:] for i in range(len(sizes)) if i != axis]
 
 
-def _told(dim: Dim) -> _Told:
+def _known_size(dim: Dim) -> _KnownSize:
     """Return a size as a number, or as a symbolic name that always means the same size.
 
     Return None if ``dim`` is unknown, or if its name may mean different sizes.
@@ -161,7 +164,7 @@ def _told(dim: Dim) -> _Told:
     return dim if isinstance(dim, int) else dim.value if is_one_size(dim) else None
 
 
-def _renamed(shape: ir.Shape | None, name: str, other: int | str) -> ir.Shape | None:
+def _with_equal_size(shape: ir.Shape | None, name: str, other: int | str) -> ir.Shape | None:
     if shape is None:
         return None
     return ir.Shape([other if not isinstance(dim, int) and dim.value == name else dim for dim in shape.dims])

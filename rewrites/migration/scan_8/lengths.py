@@ -26,7 +26,16 @@ from rewrites.loops import ScanView, State
 from rewrites.ops.versions import count_up, gather, reduce, shape_of, unsqueeze, where
 from rewrites.ops.versions.emit import checked_lengths
 
-__all__ = ["Lengths", "ScanSizes", "filled", "frozen", "lengths_of", "reversed_rows", "spread", "trimmed"]
+__all__ = [
+    "Lengths",
+    "ScanSizes",
+    "cut_to_longest_row",
+    "lengths_of",
+    "padded_to_all_steps",
+    "reverse_real_steps",
+    "select_final_state",
+    "with_unit_axes",
+]
 
 
 @dataclass(frozen=True)
@@ -36,14 +45,14 @@ class Lengths:
     Args:
         value: The length of each row, int64 [B].
         live: A mask that is True in the real steps of each row, bool [B, T].
-        time: The numbers of the steps: 0, 1, … T - 1.
-        most: The number of steps to run, at least 1, as an int64 tensor of one element. None if all T steps run.
+        step_numbers: The numbers of the steps: 0, 1, … T - 1.
+        steps_to_run: The number of steps to run, at least 1, as an int64 tensor of one element. None if all T steps run.
     """
 
     value: ir.Value
     live: ir.Value
-    time: ir.Value
-    most: ir.Value | None
+    step_numbers: ir.Value
+    steps_to_run: ir.Value | None
 
 
 @dataclass(frozen=True)
@@ -61,8 +70,8 @@ class ScanSizes:
         """Return the numbers of rows and steps of ``loop``."""
         sizes = []
         for axis in (0, 1):
-            tell = next((scan.outer for scan in loop.scan_inputs if isinstance(dim_of(scan.outer, axis), int)), None)
-            sizes.append(shape_of(b, tell or loop.scan_inputs[0].outer, axis))
+            declared = next((scan.outer for scan in loop.scan_inputs if isinstance(dim_of(scan.outer, axis), int)), None)
+            sizes.append(shape_of(b, declared or loop.scan_inputs[0].outer, axis))
         return cls(*sizes)
 
 
@@ -70,7 +79,7 @@ def lengths_of(loop: ScanView, sizes: ScanSizes, b: Builder, all_steps: bool) ->
     """Return the lengths of the rows of ``loop``, or None if each row is known to have all T steps.
 
     Args:
-        all_steps: True to run T steps even if all rows are shorter, unless the lengths are constant.
+        all_steps: True if the new Scan must run T steps even if all rows are shorter. Ignored if the lengths are constant.
 
     Raises:
         MalformedLoop: The lengths are constant and invalid.
@@ -80,7 +89,7 @@ def lengths_of(loop: ScanView, sizes: ScanSizes, b: Builder, all_steps: bool) ->
         return None
     known_rows, known_steps, known = const_array(sizes.rows), const_array(sizes.steps), const_array(declared)
     if known is not None:
-        _check(loop, known, known_rows, known_steps)
+        _check_constant_lengths(loop, known, known_rows, known_steps)
         if known_steps is not None and (known == known_steps).all():
             return None
     plain = known_rows is not None and static_dims(declared) == (known_rows.item(),)
@@ -90,11 +99,11 @@ def lengths_of(loop: ScanView, sizes: ScanSizes, b: Builder, all_steps: bool) ->
     time = count_up(b, sizes.steps)
     live = b.op("Less", unsqueeze(b, time, [0]), unsqueeze(b, flat, [1]))
     live.shape = refined(live.shape, ir.Shape([dim_of(loop.scan_inputs[0].outer, axis) for axis in (0, 1)]))
-    most = None if all_steps and known is None else _most(loop, b, flat, known)
-    return Lengths(flat, live, time, most)
+    steps_to_run = None if all_steps and known is None else _steps_to_run(loop, b, flat, known)
+    return Lengths(flat, live, time, steps_to_run)
 
 
-def _most(loop: ScanView, b: Builder, lengths: ir.Value, known: np.ndarray | None) -> ir.Value | None:
+def _steps_to_run(loop: ScanView, b: Builder, lengths: ir.Value, known: np.ndarray | None) -> ir.Value | None:
     values = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
     if any(value.dtype in (None, ir.DataType.STRING) for value in values):
         return None
@@ -104,41 +113,38 @@ def _most(loop: ScanView, b: Builder, lengths: ir.Value, known: np.ndarray | Non
     return where(b, b.op("Less", longest, b.const([1])), b.const([1]), longest)
 
 
-def trimmed(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
+def cut_to_longest_row(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
     """Return ``x`` [B, T, ...] without the steps after the end of the longest row."""
-    if lengths.most is None:
+    if lengths.steps_to_run is None:
         return x
     if b.opset < since.SLICE_INPUTS:
-        return gather(b, x, count_up(b, lengths.most), 1)
-    cut = b.op("Slice", x, b.const([0]), lengths.most, b.const([1]))
+        return gather(b, x, count_up(b, lengths.steps_to_run), 1)
+    cut = b.op("Slice", x, b.const([0]), lengths.steps_to_run, b.const([1]))
     cut.shape = with_size(x.shape, 1, None)  # onnx infers no size for a Slice with an unknown end
     return cut
 
 
-def frozen(b: Builder, final: ir.Value, state: State, lengths: Lengths) -> ir.Value:
-    """Return the final state of a row: the result ``final`` of its Scan, or the initial state.
-
-    The initial state is the final state if the row has the length 0.
-    """
-    some = b.op("Less", b.const([0]), lengths.value)
-    return where(b, spread(b, some, 1, final, rank_of(state.inner)), final, state.initial)
+def select_final_state(b: Builder, final: ir.Value, state: State, lengths: Lengths) -> ir.Value:
+    """Return ``final``, the result of the new Scan, or the initial state for a row of length 0."""
+    has_steps = b.op("Less", b.const([0]), lengths.value)
+    return where(b, with_unit_axes(b, has_steps, 1, final, rank_of(state.inner)), final, state.initial)
 
 
-def spread(b: Builder, flags: ir.Value, own: int, x: ir.Value, inner_rank: int | None) -> ir.Value:
-    """Append axes of size 1 to ``flags``, so that its rank becomes that of ``x``.
+def with_unit_axes(b: Builder, flags: ir.Value, rank: int, x: ir.Value, inner_rank: int | None) -> ir.Value:
+    """Append axes of size 1 to ``flags``, so that it has as many axes as ``x``.
 
     Args:
-        own: The rank of ``flags``.
-        inner_rank: The number of axes to append. If it is None, it is computed at run time from the rank of ``x``.
+        rank: The rank of ``flags``.
+        inner_rank: The number of axes to append, or None if it is unknown. The new model then computes it from the rank of ``x``.
     """
     if inner_rank is not None:
-        return unsqueeze(b, flags, range(own, own + inner_rank))
-    missing = b.op("Sub", b.op("Shape", b.op("Shape", x)), b.const([own]))
+        return unsqueeze(b, flags, range(rank, rank + inner_rank))
+    missing = b.op("Sub", b.op("Shape", b.op("Shape", x)), b.const([rank]))
     ones = b.op("ConstantOfShape", missing, value=ir.tensor(np.ones(1, np.int64)))
     return b.op("Reshape", flags, b.op("Concat", b.op("Shape", flags), ones, axis=0))
 
 
-def filled(b: Builder, y: ir.Value, lengths: Lengths, inner: ir.Value, kind: ir.DataType) -> ir.Value:
+def padded_to_all_steps(b: Builder, y: ir.Value, lengths: Lengths, inner: ir.Value, kind: ir.DataType) -> ir.Value:
     """Extend the stacked results ``y`` to all T steps, and replace the results of padding steps by zeros.
 
     Args:
@@ -146,17 +152,17 @@ def filled(b: Builder, y: ir.Value, lengths: Lengths, inner: ir.Value, kind: ir.
         inner: The body value that is stacked in ``y``.
         kind: The element type of ``y``. For strings, the empty string replaces the results of padding steps.
     """
-    if lengths.most is not None:
-        last = b.op("Sub", lengths.most, b.const([1]))
-        y = gather(b, y, where(b, b.op("Less", lengths.time, lengths.most), lengths.time, last), 1)
-    live = spread(b, lengths.live, 2, y, rank_of(inner))
+    if lengths.steps_to_run is not None:
+        last = b.op("Sub", lengths.steps_to_run, b.const([1]))
+        y = gather(b, y, where(b, b.op("Less", lengths.step_numbers, lengths.steps_to_run), lengths.step_numbers, last), 1)
+    live = with_unit_axes(b, lengths.live, 2, y, rank_of(inner))
     if kind == ir.DataType.BOOL:
         return b.op("And", live, y)
     text = kind == ir.DataType.STRING
     return where(b, live, y, b.const(np.array("", object) if text else np.array(0, kind.numpy())))
 
 
-def _check(loop: ScanView, lengths: np.ndarray, rows: np.ndarray | None, steps: np.ndarray | None) -> None:
+def _check_constant_lengths(loop: ScanView, lengths: np.ndarray, rows: np.ndarray | None, steps: np.ndarray | None) -> None:
     label = loop.node.name or loop.node.outputs[0].name
     if rows is not None and lengths.size != rows.item():
         raise MalformedLoop(f"Scan '{label}': sequence_lens holds {lengths.size} lengths, but there are {rows.item()} rows.")
@@ -165,11 +171,11 @@ def _check(loop: ScanView, lengths: np.ndarray, rows: np.ndarray | None, steps: 
         raise MalformedLoop(f"Scan '{label}': sequence_lens holds {lengths.ravel().tolist()}, but must be in 0..{most}.")
 
 
-def reversed_rows(b: Builder, x: ir.Value, lengths: Lengths, sizes: ScanSizes) -> ir.Value:
+def reverse_real_steps(b: Builder, x: ir.Value, lengths: Lengths, sizes: ScanSizes) -> ir.Value:
     """Return ``x`` [B, T, ...] with the real steps of each row in reverse order. Padding stays in place."""
     if b.opset >= since.REVERSE_SEQUENCE:
         return b.op("ReverseSequence", x, lengths.value, batch_axis=0, time_axis=1)
-    time = unsqueeze(b, lengths.time, [0])
+    time = unsqueeze(b, lengths.step_numbers, [0])
     mirrored = b.op("Sub", b.op("Sub", unsqueeze(b, lengths.value, [1]), b.const([1])), time)
     position = b.op(
         "Add", where(b, lengths.live, mirrored, time), b.op("Mul", unsqueeze(b, count_up(b, sizes.rows), [1]), sizes.steps)

@@ -27,8 +27,8 @@ from rewrites.graph.walk import all_nodes
 from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.migration.scan_8.kept_shapes import may_change
-from rewrites.migration.scan_8.lengths import ScanSizes, filled, frozen, lengths_of
-from rewrites.migration.scan_8.one_step_apart import may_be_one_step, one_step_apart
+from rewrites.migration.scan_8.lengths import ScanSizes, lengths_of, padded_to_all_steps, select_final_state
+from rewrites.migration.scan_8.one_step_apart import may_be_one_step, split_off_one_step
 from rewrites.migration.scan_8.row import Row, make_row
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.ops.versions import squeeze, unsqueeze
@@ -56,8 +56,8 @@ class LiftedScan:
 def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
     """Replace ``node``, an opset-8 Scan whose body is already in the opset of ``ctx``, 9 or later.
 
-    Return a description of the new Scan. If a step may change the shape of a state, an If replaces ``node``: one branch runs a
-    single step, and the other branch holds the Scan for several steps. The description is then that of the Scan for several steps.
+    If a step may change the shape of a state, an If replaces ``node``: one branch runs a single step, and the other branch holds a
+    Scan for several steps. Return a description of the new Scan; in the case of an If, of the Scan for several steps.
 
     Raises:
         MalformedLoop: The Scan violates its definition or always fails. Nothing has changed.
@@ -65,9 +65,9 @@ def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
     """
     loop = ScanView.of(node, _SINCE)
     if loop.sequence_lens is not None:
-        _refuse_what_lengths_change(loop)
+        _check_lengths_supported(loop)
     if ctx.options.target.loops and may_be_one_step(loop) and may_change(loop, ctx):
-        node = one_step_apart(loop, ctx)
+        node = split_off_one_step(loop, ctx)
     return _lift(node, ctx)
 
 
@@ -82,20 +82,23 @@ def _lift(node: ir.Node, ctx: Context) -> LiftedScan:
     row = make_row(loop, sizes, lengths, head, ctx)
     reason = None
     if single:
-        form, results = "one row", _one_row(row, head)
+        form, results = "one row", _run_one_row(row, head)
     else:
         answer = _batched(row, sizes.rows, head)
         if isinstance(answer, NotApplicable):
-            form, reason, results = "row by row", answer, _row_by_row(row, head, ctx, node.name or "Scan")
+            form, reason, results = "row by row", answer, _run_row_by_row(row, head, ctx, node.name or "Scan")
         else:
             form, results = "batched", answer
             remove_nodes([row.node])
     if lengths is not None:
         finals, stacked = results[: len(loop.states)], results[len(loop.states) :]
         if single:
-            finals = [frozen(head, final, state, lengths) for final, state in zip(finals, loop.states, strict=True)]
+            finals = [select_final_state(head, final, state, lengths) for final, state in zip(finals, loop.states, strict=True)]
         pairs = zip(stacked, loop.scan_outputs, strict=True)
-        results = [*finals, *(filled(head, y, lengths, output.inner, _kind(output, node)) for y, output in pairs)]
+        results = [
+            *finals,
+            *(padded_to_all_steps(head, y, lengths, output.inner, _output_type(output, node)) for y, output in pairs),
+        ]
     main = next(new for new in head.nodes if new.op_type == "Scan")
     if form == "batched":
         for inner in filter(is_recurrent, all_nodes(main.attributes["body"].as_graph())):
@@ -111,8 +114,11 @@ def _lift(node: ir.Node, ctx: Context) -> LiftedScan:
     return LiftedScan(name or (main.outputs[0].name or ""), form, lengths is not None, reason)
 
 
-def _one_row(row: Row, build: Builder) -> list[ir.Value]:
-    """Run the Scan for the only row: remove the batch axis from its inputs, and add it to its results."""
+def _run_one_row(row: Row, build: Builder) -> list[ir.Value]:
+    """Write nodes that run ``row`` for a batch of one row, and return the results.
+
+    The nodes remove the batch axis from the inputs of the Scan, and add it to the results.
+    """
     for i, stack in enumerate(row.stacks):
         row.node.replace_input_with(i, squeeze(build, stack, [0]))
     build.nodes.append(row.node)
@@ -120,7 +126,7 @@ def _one_row(row: Row, build: Builder) -> list[ir.Value]:
 
 
 def _batched(row: Row, rows: ir.Value, build: Builder) -> list[ir.Value] | NotApplicable:
-    """Run the Scan for all rows at once.
+    """Write a Scan that computes all rows at once. ``rows``: the number of rows.
 
     Return its results, or the reason why an operator of the body cannot be batched.
     """
@@ -132,7 +138,7 @@ def _batched(row: Row, rows: ir.Value, build: Builder) -> list[ir.Value] | NotAp
     return [repeated(build, Operand(batched[result].value, batched[result].batched, result), rows) for result in row.results]
 
 
-def _row_by_row(row: Row, build: Builder, ctx: Context, hint: str) -> list[ir.Value]:
+def _run_row_by_row(row: Row, build: Builder, ctx: Context, hint: str) -> list[ir.Value]:
     """Write a Scan over the rows, whose body contains the Scan for one row, and return its results."""
     outputs = [ScanOutput(result, None) for result in row.results]
     scans = [ScanInput(stack, value) for stack, value in zip(row.stacks, row.inputs, strict=True)]
@@ -142,8 +148,8 @@ def _row_by_row(row: Row, build: Builder, ctx: Context, hint: str) -> list[ir.Va
     return list(node.outputs)
 
 
-def _refuse_what_lengths_change(loop: ScanView) -> None:
-    """Raise MigrationError if ``loop`` cannot be replaced because its rows have lengths.
+def _check_lengths_supported(loop: ScanView) -> None:
+    """Raise MigrationError if ``loop``, whose rows have lengths, cannot be replaced for this reason.
 
     There are two such cases:
 
@@ -152,14 +158,14 @@ def _refuse_what_lengths_change(loop: ScanView) -> None:
     """
     label = loop.node.name or loop.node.outputs[0].name
     for output in loop.scan_outputs:
-        _kind(output, loop.node)
+        _output_type(output, loop.node)
     for node in loop.body:
         if node.domain == "" and not is_deterministic(node):
             detail = f"its {node.op_type} '{node.name or node.outputs[0].name}' draws random numbers, and rows have lengths"
             raise MigrationError(f"Scan '{label}' cannot be lifted from opset 8: {detail}.")
 
 
-def _kind(output: ScanOutput, node: ir.Node) -> ir.DataType:
+def _output_type(output: ScanOutput, node: ir.Node) -> ir.DataType:
     kind = output.inner.dtype or (None if output.outer is None else output.outer.dtype)
     if kind is None:
         label = node.name or node.outputs[0].name

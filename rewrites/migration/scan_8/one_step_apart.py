@@ -22,10 +22,10 @@ from rewrites.graph.values import const_array, dim_of, rank_of
 from rewrites.graph.walk import inner_graphs
 from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
 from rewrites.loops.own_results import give_own_nodes
-from rewrites.migration.scan_8.lengths import Lengths, ScanSizes, filled
+from rewrites.migration.scan_8.lengths import Lengths, ScanSizes, padded_to_all_steps
 from rewrites.ops.versions import count_up, reduce, reshape, slice_axis, squeeze, unsqueeze
 
-__all__ = ["may_be_one_step", "one_step_apart"]
+__all__ = ["may_be_one_step", "split_off_one_step"]
 
 
 def may_be_one_step(loop: ScanView) -> bool:
@@ -35,35 +35,38 @@ def may_be_one_step(loop: ScanView) -> bool:
     return not ((lengths is not None and (lengths > 1).any()) or (loop.sequence_lens is None and steps not in (None, 1)))
 
 
-def one_step_apart(loop: ScanView, ctx: Context) -> ir.Node:
-    """Replace ``loop`` by the If. Return the opset-8 Scan in its else branch, which runs several steps."""
+def split_off_one_step(loop: ScanView, ctx: Context) -> ir.Node:
+    """Replace ``loop`` by an If with one branch for a single step, and one for several steps.
+
+    Return the opset-8 Scan in the branch for several steps.
+    """
     node = loop.node
     head, then, otherwise = ctx.builder(), ctx.builder(), ctx.builder()
     for state in loop.states:
         if state.final is not None:
             state.final.shape = None
     body = node.attributes["body"].as_graph()
-    results = _one_step(loop, _renamed(body, ctx), then, ctx)
+    results = _write_one_step_scan(loop, _copy_with_new_names(body, ctx), then, ctx)
     del node.attributes["body"]
-    always = _again(node, body, otherwise)
-    for k, pair in enumerate(zip(results, always.outputs, strict=True)):
+    several_steps = _copy_with_body(node, body, otherwise)
+    for k, pair in enumerate(zip(results, several_steps.outputs, strict=True)):
         rank = rank_of(body.outputs[k])
         for value in pair:
             value.shape = None if rank is None else ir.Shape([None] * (rank + (1 if k < len(loop.states) else 2)))
-    branches = (then, results), (otherwise, list(always.outputs))
-    outer_results = write_if(head, _has_one_step(loop, head), *branches, node.name or "Scan", unlike=True)
+    branches = (then, results), (otherwise, list(several_steps.outputs))
+    outer_results = write_if(head, _write_condition(loop, head), *branches, node.name or "Scan", unlike=True)
     head.insert_before(node)
     for old, new in zip(node.outputs, outer_results, strict=True):
         new.type, new.shape = old.type, None
         take_over(old, new, ctx.names)
     remove_nodes([node])
-    return always
+    return several_steps
 
 
-def _one_step(loop: ScanView, body: ir.Graph, b: Builder, ctx: Context) -> list[ir.Value]:
-    """Write a Scan over the rows that runs the single step of each row.
+def _write_one_step_scan(loop: ScanView, body: ir.Graph, b: Builder, ctx: Context) -> list[ir.Value]:
+    """Write a Scan over the rows, whose body ``body`` computes the single step of each row.
 
-    Return the results in the form of the opset-8 Scan's results.
+    Return its results in the shapes of the results of ``loop``.
     """
     outer = [state.initial for state in loop.states]
     outer += [squeeze(b, slice_axis(b, scan.outer, 1, 0, 1), [1]) for scan in loop.scan_inputs]
@@ -79,11 +82,13 @@ def _one_step(loop: ScanView, body: ir.Graph, b: Builder, ctx: Context) -> list[
     for value, output in zip(node.outputs[len(loop.states) :], loop.scan_outputs, strict=True):
         stack = unsqueeze(b, value, [1])
         kind = output.inner.dtype or (None if output.outer is None else output.outer.dtype)
-        results.append(stack if loop.sequence_lens is None or kind is None else filled(b, stack, padding, output.inner, kind))
+        results.append(
+            stack if loop.sequence_lens is None or kind is None else padded_to_all_steps(b, stack, padding, output.inner, kind)
+        )
     return results
 
 
-def _again(node: ir.Node, body: ir.Graph, b: Builder) -> ir.Node:
+def _copy_with_body(node: ir.Node, body: ir.Graph, b: Builder) -> ir.Node:
     attributes: Sequence[ir.Attr] = [*node.attributes.values(), ir.AttrGraph("body", body)]
     outputs = [ir.Value(name=b.names.fresh(value.name or "scan"), type=value.type) for value in node.outputs]
     copy = ir.Node("", node.op_type, list(node.inputs), attributes, outputs=outputs, name=node.name)
@@ -93,7 +98,7 @@ def _again(node: ir.Node, body: ir.Graph, b: Builder) -> ir.Node:
     return copy
 
 
-def _renamed(body: ir.Graph, ctx: Context) -> ir.Graph:
+def _copy_with_new_names(body: ir.Graph, ctx: Context) -> ir.Graph:
     copy = body.clone(allow_outer_scope_values=True)
     for graph in (copy, *inner_graphs(copy)):
         for value in [*graph.inputs, *(value for node in graph for value in node.outputs)]:
@@ -103,7 +108,7 @@ def _renamed(body: ir.Graph, ctx: Context) -> ir.Graph:
     return copy
 
 
-def _has_one_step(loop: ScanView, b: Builder) -> ir.Value:
+def _write_condition(loop: ScanView, b: Builder) -> ir.Value:
     if loop.sequence_lens is None:
         return b.op("Equal", ScanSizes.of(loop, b).steps, b.const([1]))
     lengths = reshape(b, loop.sequence_lens, [-1])

@@ -24,7 +24,10 @@ TRANSLATORS: dict[str, Translator] = {**MOVEMENT, **INDEXING, **POINTWISE, **PRO
 
 
 def translate(node: ir.Node, body: Body) -> Sequence[View]:
-    """Add the steps of a node to the body and return the views of its outputs, or raise PlanRefused."""
+    """Add the steps of ``node`` to ``body``, and return the views of its outputs.
+
+    Raise PlanRefused if ``node`` has no translation.
+    """
     call = TranslatorCall(node, body)
     translator = TRANSLATORS.get(node.op_type) if node.domain in ("", "ai.onnx") else None
     if translator is None:

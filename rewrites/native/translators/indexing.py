@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.native.operations import INT32, INT64, Op
-from rewrites.native.operator_views import Translator, TranslatorCall, rows_along, turned_back
+from rewrites.native.operator_views import Translator, TranslatorCall, merge_axes_last, restore_axes
 from rewrites.native.translators.movement import MOVEMENT
-from rewrites.native.views import View, dense
+from rewrites.native.views import View, dense_strides
 from rewrites.ops.versions import axis_of, keepdims
 
 __all__ = ["INDEXING"]
@@ -25,15 +25,16 @@ _MOST_FOUND = 256
 """The maximum k of a TopK. The kernel keeps the k best elements in order, and compares each element with the last of them."""
 
 
-def _indices(call: TranslatorCall, number: int) -> View:
+def _checked_indices(call: TranslatorCall, number: int) -> View:
     """Return input ``number`` as INT64 indices.
 
-    Refuse indices in a branch of an If, because they may be out of range.
+    Raise PlanRefused in a branch of an If: the plan computes the branch even if it is not selected, and the indices may then be out
+    of range.
     """
     view = call.view(number)
     if view.dtype not in (INT32, INT64):
         raise call.refuse("NATIVE-TYPE", f"its indices are {ir.DataType(view.dtype).name}")
-    if call.body.chosen:
+    if call.body.enclosing_ifs:
         raise call.refuse("NATIVE-FORM", "its indices may be out of range in a branch that does not run")
     return call.body.as_type(view, INT64)
 
@@ -41,108 +42,115 @@ def _indices(call: TranslatorCall, number: int) -> View:
 def _gather(call: TranslatorCall) -> Sequence[View]:
     if call.known(1) is not None:
         return MOVEMENT["Gather"](call)
-    x, indices = call.view(0), _indices(call, 1)
+    x, indices = call.view(0), _checked_indices(call, 1)
     axis, rank = axis_of(call.node, 0, len(x.shape)), len(indices.shape)
     _check_axis(call, x, axis)
     before, after = x.strides[:axis], x.strides[axis + 1 :]
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     source = View(x.buffer, shape, (*before, *[0] * rank, *after), x.offset, x.truth)
     spread = (*[0] * len(before), *indices.strides, *[0] * len(after))
-    found = View(indices.buffer, shape, spread, indices.offset)
-    return [call.body.emit(Op.GATHER, call.body.fresh(shape, x), source, found, along=(x.shape[axis], x.strides[axis]))]
+    index_view = View(indices.buffer, shape, spread, indices.offset)
+    return [call.body.emit(Op.GATHER, call.body.new_buffer(shape, x), source, index_view, indexed=(x.shape[axis], x.strides[axis]))]
 
 
 def _gather_elements(call: TranslatorCall) -> Sequence[View]:
-    x, indices = call.view(0), _indices(call, 1)
+    x, indices = call.view(0), _checked_indices(call, 1)
     axis = axis_of(call.node, 0, len(x.shape))
     _check_axis(call, x, axis)
     _check_within(call, indices, x, axis)
     strides = tuple(0 if each == axis else stride for each, stride in enumerate(x.strides))
     source = View(x.buffer, indices.shape, strides, x.offset, x.truth)
-    along = (x.shape[axis], x.strides[axis])
-    return [call.body.emit(Op.GATHER, call.body.fresh(indices.shape, x), source, indices, along=along)]
+    indexed = (x.shape[axis], x.strides[axis])
+    return [call.body.emit(Op.GATHER, call.body.new_buffer(indices.shape, x), source, indices, indexed=indexed)]
 
 
 def _gather_nd(call: TranslatorCall) -> Sequence[View]:
-    x, indices = call.body.packed(call.view(0)), _indices(call, 1)
+    x, indices = call.body.packed(call.view(0)), _checked_indices(call, 1)
     batch = call.node.attributes.get_int("batch_dims", 0)
     depth = indices.shape[-1] if indices.shape else 0
     if not 1 <= depth <= len(x.shape) - batch or indices.shape[:batch] != x.shape[:batch] or len(indices.shape) <= batch:
         raise call.refuse("NATIVE-SHAPE", f"indices of the shape {list(indices.shape)} do not fit {list(x.shape)}")
-    rest, own = x.shape[batch + depth :], dense(x.shape)
-    if depth > 1 and any(map(call.body.free.has, rest)):
+    rest, own = x.shape[batch + depth :], dense_strides(x.shape)
+    if depth > 1 and any(map(call.body.free.is_free, rest)):
         raise call.refuse("NATIVE-SHAPE", "its rows may be empty, and then onnxruntime does not check its indices")
-    where, along = _located(call, indices, x.shape[batch : batch + depth], math.prod(rest))
-    shape = (*where.shape, *rest)
-    strides = (*own[:batch], *[0] * (len(where.shape) - batch), *own[batch + depth :])
+    positions, indexed = _flat_indices(call, indices, x.shape[batch : batch + depth], math.prod(rest))
+    shape = (*positions.shape, *rest)
+    strides = (*own[:batch], *[0] * (len(positions.shape) - batch), *own[batch + depth :])
     source = View(x.buffer, shape, strides, x.offset, x.truth)
-    found = View(where.buffer, shape, (*where.strides, *[0] * len(rest)), where.offset)
-    return [call.body.emit(Op.GATHER, call.body.fresh(shape, x), source, found, immediates=(1.0, 0.0), along=along)]
+    index_view = View(positions.buffer, shape, (*positions.strides, *[0] * len(rest)), positions.offset)
+    return [call.body.emit(Op.GATHER, call.body.new_buffer(shape, x), source, index_view, immediates=(1.0, 0.0), indexed=indexed)]
 
 
-def _located(call: TranslatorCall, indices: View, shape: Sequence[int], apart: int) -> tuple[View, tuple[int, int]]:
+def _flat_indices(call: TranslatorCall, indices: View, shape: Sequence[int], slice_stride: int) -> tuple[View, tuple[int, int]]:
     """Combine each row of ``indices`` into a single index.
 
-    For the shape [3, 4], the row [2, 1] becomes 2 * 4 + 1 = 9.
+    For ``shape`` = [3, 4], the row [2, 1] becomes 2 * 4 + 1 = 9.
 
     Args:
         indices: For each slice to read or write, a row with one index for each size in ``shape``.
         shape: The sizes of the indexed axes.
-        apart: The distance between two neighbouring slices, in elements.
+        slice_stride: The distance between two neighbouring slices, in elements.
 
     Returns:
-        The combined indices, and a pair for ``BodyStep.along``: the number of slices that can be indexed, and ``apart``.
+        A pair: the combined indices, and the value for ``BodyStep.indexed``, which is (number of slices, ``slice_stride``).
     """
     parts = [
         View(indices.buffer, indices.shape[:-1], indices.strides[:-1], indices.offset + at * indices.strides[-1])
         for at in range(len(shape))
     ]
     if len(parts) == 1:
-        return parts[0], (shape[0], apart)
+        return parts[0], (shape[0], slice_stride)
     located: list[View] = []
-    for part, size, stride in zip(parts, shape, dense(shape), strict=True):
-        located = [call.body.emit(Op.LOCATE, call.body.indices(part.shape), part, *located, along=(size, stride))]
-    return located[0], (math.prod(shape), apart)
+    for part, size, stride in zip(parts, shape, dense_strides(shape), strict=True):
+        located = [call.body.emit(Op.LOCATE, call.body.new_indices(part.shape), part, *located, indexed=(size, stride))]
+    return located[0], (math.prod(shape), slice_stride)
 
 
 def _scatter_nd(call: TranslatorCall) -> Sequence[View]:
-    x, indices, updates = call.view(0), _indices(call, 1), call.view(2)
+    x, indices, updates = call.view(0), _checked_indices(call, 1), call.view(2)
     depth = indices.shape[-1] if indices.shape else 0
     if not 1 <= depth <= len(x.shape) or updates.shape != (*indices.shape[:-1], *x.shape[depth:]):
         raise call.refuse("NATIVE-SHAPE", f"{list(indices.shape)} indices and {list(updates.shape)} do not fit {list(x.shape)}")
-    how, result = _put(call, x)
-    where, along = _located(call, indices, x.shape[:depth], math.prod(x.shape[depth:]))
-    strides = (*[0] * len(where.shape), *result.strides[depth:])
-    target = View(result.buffer, updates.shape, strides)
-    found = View(where.buffer, updates.shape, (*where.strides, *[0] * (len(x.shape) - depth)), where.offset)
-    call.body.emit(Op.SCATTER, target, call.body.as_type(updates, x.buffer.dtype), found, immediates=(how, 0.0), along=along)
-    return [result]
+    reduction, copy = _copy_to_update(call, x)
+    positions, indexed = _flat_indices(call, indices, x.shape[:depth], math.prod(x.shape[depth:]))
+    strides = (*[0] * len(positions.shape), *copy.strides[depth:])
+    target = View(copy.buffer, updates.shape, strides)
+    index_view = View(positions.buffer, updates.shape, (*positions.strides, *[0] * (len(x.shape) - depth)), positions.offset)
+    call.body.emit(
+        Op.SCATTER,
+        target,
+        call.body.as_type(updates, x.buffer.dtype),
+        index_view,
+        immediates=(reduction, 0.0),
+        indexed=indexed,
+    )
+    return [copy]
 
 
 def _scatter_elements(call: TranslatorCall) -> Sequence[View]:
-    x, indices, updates = call.view(0), _indices(call, 1), call.view(2)
+    x, indices, updates = call.view(0), _checked_indices(call, 1), call.view(2)
     axis = axis_of(call.node, 0, len(x.shape))
     _check_axis(call, x, axis)
     _check_within(call, indices, x, axis)
     if updates.shape != indices.shape:
         raise call.refuse("NATIVE-SHAPE", f"{list(indices.shape)} indices are for {list(updates.shape)} elements")
-    how, result = _put(call, x)
-    strides = tuple(0 if each == axis else stride for each, stride in enumerate(result.strides))
-    target = View(result.buffer, indices.shape, strides)
+    reduction, copy = _copy_to_update(call, x)
+    strides = tuple(0 if each == axis else stride for each, stride in enumerate(copy.strides))
+    target = View(copy.buffer, indices.shape, strides)
     source = call.body.as_type(updates, x.buffer.dtype)
-    call.body.emit(Op.SCATTER, target, source, indices, immediates=(how, 0.0), along=(x.shape[axis], result.strides[axis]))
-    return [result]
+    call.body.emit(Op.SCATTER, target, source, indices, immediates=(reduction, 0.0), indexed=(x.shape[axis], copy.strides[axis]))
+    return [copy]
 
 
-def _put(call: TranslatorCall, x: View) -> tuple[float, View]:
-    """Return the number in loop plans of a Scatter's attribute ``reduction``, and a copy of ``x``.
+def _copy_to_update(call: TranslatorCall, x: View) -> tuple[float, View]:
+    """Return a pair for a Scatter: the number of its reduction in loop plans, and a copy of ``x``.
 
     The Scatter writes to this copy.
     """
-    how = call.node.attributes.get_string("reduction", "none")
-    if how not in _REDUCTIONS or (how != "none" and x.truth):
-        raise call.refuse("NATIVE-TYPE", f"its reduction of {ir.DataType(x.dtype).name} is '{how}'")
-    return _REDUCTIONS[how], call.body.emit(Op.COPY, call.body.fresh(x.shape, x), x)
+    reduction = call.node.attributes.get_string("reduction", "none")
+    if reduction not in _REDUCTIONS or (reduction != "none" and x.truth):
+        raise call.refuse("NATIVE-TYPE", f"its reduction of {ir.DataType(x.dtype).name} is '{reduction}'")
+    return _REDUCTIONS[reduction], call.body.emit(Op.COPY, call.body.new_buffer(x.shape, x), x)
 
 
 def _check_axis(call: TranslatorCall, x: View, axis: int) -> None:
@@ -158,51 +166,51 @@ def _check_within(call: TranslatorCall, indices: View, x: View, axis: int) -> No
         raise call.refuse("NATIVE-SHAPE", f"indices of the shape {list(indices.shape)} do not fit {list(x.shape)}")
 
 
-def _best(op: Op) -> Translator:
+def _arg_extreme(op: Op) -> Translator:
     def translate(call: TranslatorCall) -> Sequence[View]:
         x, body = call.view(0), call.body
         axis = axis_of(call.node, 0, len(x.shape))
         _check_axis(call, x, axis)
         if x.truth:
             raise call.refuse("NATIVE-TYPE", "it compares bools")
-        rows = rows_along(body, x, [axis])
-        buffer = body.indices(rows.shape[:-1])
-        target = View(buffer.buffer, rows.shape, (*dense(rows.shape[:-1]), 0))
+        rows = merge_axes_last(body, x, [axis])
+        buffer = body.new_indices(rows.shape[:-1])
+        target = View(buffer.buffer, rows.shape, (*dense_strides(rows.shape[:-1]), 0))
         last = float(call.node.attributes.get_int("select_last_index", 0))
         body.emit(op, target, rows, immediates=(last, 0.0))
         kept = [1 if each == axis else size for each, size in enumerate(x.shape)]
         shape = kept if keepdims(call.node) else [size for each, size in enumerate(x.shape) if each != axis]
-        return [View(buffer.buffer, tuple(shape), dense(shape))]
+        return [View(buffer.buffer, tuple(shape), dense_strides(shape))]
 
     return translate
 
 
-def _top(call: TranslatorCall) -> Sequence[View]:
-    """Find the positions of the largest or smallest elements, and gather these elements."""
+def _top_k(call: TranslatorCall) -> Sequence[View]:
+    """Translate TopK: find the positions of the largest or smallest elements, and gather these elements."""
     x, body, given, attributes = call.view(0), call.body, call.known(1), call.node.attributes
     axis = axis_of(call.node, -1, len(x.shape))
     _check_axis(call, x, axis)
     count = attributes.get_int("k", 0) if not call.has(1) else int(given.item()) if given is not None and given.size == 1 else 0
     if count < 1 or (count > 1 and not attributes.get_int("sorted", 1)) or x.truth:
         raise call.refuse("NATIVE-FORM", "the number of elements to find is unknown, or their order is arbitrary")
-    if body.free.has(x.shape[axis]) or not count <= min(x.shape[axis], _MOST_FOUND):
+    if body.free.is_free(x.shape[axis]) or not count <= min(x.shape[axis], _MOST_FOUND):
         raise call.refuse("NATIVE-LIMIT", f"it finds {count} elements, too many, or along an axis of a size known only at run time")
-    rows = rows_along(body, x, [axis])
-    places = body.indices((*rows.shape[:-1], count))
-    body.emit(Op.TOP_K, places, rows, immediates=(float(attributes.get_int("largest", 1)), 0.0), along=(count, 1))
+    rows = merge_axes_last(body, x, [axis])
+    places = body.new_indices((*rows.shape[:-1], count))
+    body.emit(Op.TOP_K, places, rows, immediates=(float(attributes.get_int("largest", 1)), 0.0), indexed=(count, 1))
     each = View(rows.buffer, places.shape, (*rows.strides[:-1], 0), rows.offset)
-    found = body.emit(Op.GATHER, body.fresh(places.shape, x), each, places, along=(rows.shape[-1], rows.strides[-1]))
+    index_view = body.emit(Op.GATHER, body.new_buffer(places.shape, x), each, places, indexed=(rows.shape[-1], rows.strides[-1]))
     shape = [count if at == axis else size for at, size in enumerate(x.shape)]
-    return [turned_back(found, shape, [axis]), turned_back(places, shape, [axis])]
+    return [restore_axes(index_view, shape, [axis]), restore_axes(places, shape, [axis])]
 
 
 INDEXING: dict[str, Translator] = {
-    "ArgMax": _best(Op.ARG_MAX),
-    "ArgMin": _best(Op.ARG_MIN),
+    "ArgMax": _arg_extreme(Op.ARG_MAX),
+    "ArgMin": _arg_extreme(Op.ARG_MIN),
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,
     "ScatterElements": _scatter_elements,
     "ScatterND": _scatter_nd,
-    "TopK": _top,
+    "TopK": _top_k,
 }

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.native.body import Body, elements
+from rewrites.native.body import Body, constant_elements
 from rewrites.native.operations import NUMPY, Op
 from rewrites.native.operator_views import Translator, TranslatorCall
-from rewrites.native.views import View, broadcast, dense, fitted, moved
+from rewrites.native.views import View, broadcast, dense_strides, move_elements, view_of_addresses
 from rewrites.ops.element_moves import movement
 from rewrites.ops.versions import axis_of, dropout_is_identity
 
@@ -36,66 +36,71 @@ def _dropout(call: TranslatorCall) -> Sequence[View]:
     return [call.view(0)]
 
 
-def _moving(call: TranslatorCall) -> Sequence[View]:
+def _move(call: TranslatorCall) -> Sequence[View]:
     x = call.view(0)
     cuts = call.node.op_type in _CUTTING
     known = call.known if cuts else call.sizes
-    found = movement(call.node, call.opset, [_free(call.body, size) if cuts else size for size in x.shape], known)
-    if found is None:
+    move = movement(call.node, call.opset, [_hide_free_size(call.body, size) if cuts else size for size in x.shape], known)
+    if move is None:
         raise call.refuse("NATIVE-FORM", "its sizes or positions are known only at run time")
-    made = _made(call, x, found.apply)
-    if call.node.op_type in ("Reshape", "Expand") and not all(isinstance(view, View) for view in made):
-        made = _made(call, call.body.copied(x), found.apply)
-    return [view if isinstance(view, View) else _collected(call, x, view) for view in made]
+    views = _moved_views(call, x, move.apply)
+    if call.node.op_type in ("Reshape", "Expand") and not all(isinstance(view, View) for view in views):
+        views = _moved_views(call, call.body.copied(x), move.apply)
+    return [view if isinstance(view, View) else _copy_elements(call, x, view) for view in views]
 
 
-def _free(body: Body, size: int) -> int | str:
-    return "free" if body.free.has(size) else size
+def _hide_free_size(body: Body, size: int) -> int | str:
+    return "free" if body.free.is_free(size) else size
 
 
-def _made(call: TranslatorCall, x: View, make: Callable[[Sequence[np.ndarray]], list[np.ndarray]]) -> list[View | np.ndarray]:
+def _moved_views(
+    call: TranslatorCall, x: View, make: Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+) -> list[View | np.ndarray]:
     try:
-        made = moved(x, lambda addresses: make([addresses]))
+        views = move_elements(x, lambda addresses: make([addresses]))
     except ValueError:
         raise call.refuse("NATIVE-SHAPE", f"it does not fit the shape {list(x.shape)}") from None
-    if made is None:
+    if views is None:
         raise call.refuse("NATIVE-LIMIT", f"it moves {x.count} elements")
-    return made
+    return views
 
 
-def _collected(call: TranslatorCall, x: View, addresses: np.ndarray) -> View:
-    """Return a copy of the elements at ``addresses``, made in pieces that strides can express."""
+def _copy_elements(call: TranslatorCall, x: View, addresses: np.ndarray) -> View:
+    """Return a copy of the elements of ``x``'s buffer at ``addresses``.
+
+    Each step copies a part that strides can express.
+    """
     if x.buffer.array is not None:
         return call.body.constant(x.buffer.array[addresses], truth=x.truth)
-    result = call.body.fresh(addresses.shape, x)
+    result = call.body.new_buffer(addresses.shape, x)
     if _copy_pieces(call.body, x, addresses, result, _PIECES) > _PIECES:
         raise call.refuse("NATIVE-LIMIT", f"it needs more than {_PIECES} copies")
     return result
 
 
-def _copy_pieces(body: Body, x: View, addresses: np.ndarray, target: View, left: int) -> int:
+def _copy_pieces(body: Body, x: View, addresses: np.ndarray, target: View, most_copies: int) -> int:
     """Copy the elements at ``addresses`` to ``target``, row by row if strides cannot express all of them.
 
-    Return the number of copies. Stop as soon as there are more than ``left``.
+    Return the number of copies. If it exceeds ``most_copies``, stop before all elements are copied.
     """
-    piece = fitted(x, addresses)
+    piece = view_of_addresses(x, addresses)
     if isinstance(piece, View):
         body.emit(Op.COPY, target, piece)
         return 1
-    taken = 0
+    copies = 0
     for row in range(addresses.shape[0]):
-        if taken > left:
+        if copies > most_copies:
             break
         part = View(target.buffer, target.shape[1:], target.strides[1:], target.offset + row * target.strides[0])
-        taken += _copy_pieces(body, x, addresses[row], part, left - taken)
-    return taken
+        copies += _copy_pieces(body, x, addresses[row], part, most_copies - copies)
+    return copies
 
 
 def _flatten(call: TranslatorCall) -> Sequence[View]:
     x = call.view(0)
     axis = axis_of(call.node, 1, len(x.shape))
     shape = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
-    (made,) = moved(x, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]
+    (made,) = move_elements(x, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]
     return [made if isinstance(made, View) else call.body.reshaped(x, shape)]
 
 
@@ -104,7 +109,7 @@ def _identity(call: TranslatorCall) -> Sequence[View]:
 
 
 def _tile(call: TranslatorCall) -> Sequence[View]:
-    """Translate Tile. An axis of size 1 is repeated by a stride of 0. If other axes are repeated, copy."""
+    """Translate Tile. A stride of 0 repeats an axis of size 1. Other axes need a copy."""
     x, repeats = call.view(0), call.sizes(1)
     if repeats is None or repeats.shape != (len(x.shape),) or (repeats < 1).any():
         raise call.refuse("NATIVE-FORM", "its repeats are not constant")
@@ -117,7 +122,7 @@ def _tile(call: TranslatorCall) -> Sequence[View]:
     steps = [part for stride in x.strides for part in (0, stride)]
     both = View(x.buffer, tuple(pairs), tuple(steps), x.offset, x.truth)
     copied = call.body.copied(both)
-    return [View(copied.buffer, shape, dense(shape), copied.offset, x.truth)]
+    return [View(copied.buffer, shape, dense_strides(shape), copied.offset, x.truth)]
 
 
 def _concat(call: TranslatorCall) -> Sequence[View]:
@@ -132,13 +137,13 @@ def _concat(call: TranslatorCall) -> Sequence[View]:
         call.body.free.check_same(others[0], other)
     if len(set(others)) > 1 or not 0 <= axis < rank:
         raise call.refuse("NATIVE-SHAPE", f"the shapes {[part.shape for part in parts]} cannot be joined")
-    if any(call.body.free.has(part.shape[axis]) for part in parts):
+    if any(call.body.free.is_free(part.shape[axis]) for part in parts):
         raise call.refuse("NATIVE-SHAPE", "it joins along an axis whose size is known only at run time")
     if all(part.buffer.array is not None for part in parts):
-        return [call.body.constant(np.concatenate([elements(part) for part in parts], axis), truth=parts[0].truth)]
+        return [call.body.constant(np.concatenate([constant_elements(part) for part in parts], axis), truth=parts[0].truth)]
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
-    result = call.body.fresh(shape, parts[0])
+    result = call.body.new_buffer(shape, parts[0])
     offset = 0
     for part in parts:
         place = View(result.buffer, part.shape, result.strides, offset * result.strides[axis], part.truth)
@@ -147,7 +152,7 @@ def _concat(call: TranslatorCall) -> Sequence[View]:
     return [result]
 
 
-def _filled(call: TranslatorCall) -> Sequence[View]:
+def _constant_of_shape(call: TranslatorCall) -> Sequence[View]:
     shape = call.sizes(0)
     given = call.node.attributes.get("value")
     if shape is None or shape.ndim != 1:
@@ -192,19 +197,19 @@ def _size(call: TranslatorCall) -> Sequence[View]:
 
 MOVEMENT: dict[str, Translator] = {
     "Dropout": _dropout,
-    "Expand": _moving,
+    "Expand": _move,
     "Flatten": _flatten,
-    "Gather": _moving,
+    "Gather": _move,
     "Identity": _identity,
-    "Reshape": _moving,
-    "Slice": _moving,
-    "Split": _moving,
-    "Squeeze": _moving,
+    "Reshape": _move,
+    "Slice": _move,
+    "Split": _move,
+    "Squeeze": _move,
     "Tile": _tile,
-    "Transpose": _moving,
-    "Unsqueeze": _moving,
+    "Transpose": _move,
+    "Unsqueeze": _move,
     "Concat": _concat,
 }
 
 
-SHAPES: dict[str, Translator] = {"ConstantOfShape": _filled, "OneHot": _one_hot, "Shape": _shape, "Size": _size}
+SHAPES: dict[str, Translator] = {"ConstantOfShape": _constant_of_shape, "OneHot": _one_hot, "Shape": _shape, "Size": _size}

@@ -18,7 +18,7 @@ from rewrites.ops.versions import clip_bounds
 __all__ = ["POINTWISE"]
 
 
-def _plain(op: Op) -> Translator:
+def _elementwise(op: Op) -> Translator:
     return lambda call: [call.body.elementwise(op, call.view(0))]
 
 
@@ -159,15 +159,15 @@ def _clip(call: TranslatorCall) -> Sequence[View]:
 
 def _division(call: TranslatorCall) -> Sequence[View]:
     """Translate Div. If integers are divided by zero, the run fails, as in onnxruntime."""
-    if call.body.chosen:
+    if call.body.enclosing_ifs:
         _check_divisor(call)
     return [call.body.elementwise(Op.DIV, *call.views)]
 
 
 def _check_divisor(call: TranslatorCall) -> None:
-    """Raise PlanRefused if an integer may be divided by zero.
+    """Raise PlanRefused if the divisor is an integer that may be zero.
 
-    A plan would also fail in branches of an If that are not selected. An fmod, which it computes with doubles, would not fail.
+    The plan would then fail even in a branch that is not selected, but not in an fmod, which it computes with doubles.
     """
     known = call.known(1)
     if call.view(1).dtype not in _LARGEST and (known is None or not known.all()):
@@ -180,7 +180,7 @@ def _modulo(call: TranslatorCall) -> Sequence[View]:
     As in onnxruntime, fmod of integers is computed with doubles.
     """
     body, (divided, divisor), fmod = call.body, call.views, call.node.attributes.get_int("fmod", 0)
-    if body.chosen or fmod:
+    if body.enclosing_ifs or fmod:
         _check_divisor(call)
     if not fmod:
         if divided.dtype in _LARGEST:
@@ -210,30 +210,30 @@ POINTWISE: dict[str, Translator] = {
     "Pow": _power,
     "Sub": _pairwise(Op.SUB),
     "Sum": _pairwise(Op.ADD),
-    "Abs": _plain(Op.ABS),
-    "Ceil": _plain(Op.CEIL),
-    "Cos": _plain(Op.COS),
+    "Abs": _elementwise(Op.ABS),
+    "Ceil": _elementwise(Op.CEIL),
+    "Cos": _elementwise(Op.COS),
     "Elu": _with_parameters(Op.ELU, 1.0),
-    "Erf": _plain(Op.ERF),
-    "Exp": _plain(Op.EXP),
-    "Floor": _plain(Op.FLOOR),
+    "Erf": _elementwise(Op.ERF),
+    "Exp": _elementwise(Op.EXP),
+    "Floor": _elementwise(Op.FLOOR),
     "Gelu": _gelu,
     "HardSigmoid": _with_parameters(Op.HARD_SIGMOID, 0.2, 0.5),
     "HardSwish": _hard_swish,
     "LeakyRelu": _with_parameters(Op.LEAKY_RELU, 0.01),
-    "Log": _plain(Op.LOG),
+    "Log": _elementwise(Op.LOG),
     "Mish": _mish,
-    "Neg": _plain(Op.NEG),
-    "Reciprocal": _plain(Op.RECIPROCAL),
-    "Relu": _plain(Op.RELU),
-    "Round": _plain(Op.ROUND),
-    "Sigmoid": _plain(Op.SIGMOID),
-    "Sign": _plain(Op.SIGN),
-    "Sin": _plain(Op.SIN),
-    "Softplus": _plain(Op.SOFTPLUS),
-    "Softsign": _plain(Op.SOFTSIGN),
-    "Sqrt": _plain(Op.SQRT),
-    "Tanh": _plain(Op.TANH),
+    "Neg": _elementwise(Op.NEG),
+    "Reciprocal": _elementwise(Op.RECIPROCAL),
+    "Relu": _elementwise(Op.RELU),
+    "Round": _elementwise(Op.ROUND),
+    "Sigmoid": _elementwise(Op.SIGMOID),
+    "Sign": _elementwise(Op.SIGN),
+    "Sin": _elementwise(Op.SIN),
+    "Softplus": _elementwise(Op.SOFTPLUS),
+    "Softsign": _elementwise(Op.SOFTSIGN),
+    "Sqrt": _elementwise(Op.SQRT),
+    "Tanh": _elementwise(Op.TANH),
     "ThresholdedRelu": _thresholded,
     "And": _predicate(Op.MIN),
     "Cast": _cast,

@@ -15,8 +15,8 @@ import onnx_ir as ir
 
 from rewrites.native.body import Body
 from rewrites.native.operations import FLOAT, INT8, INT32, UINT8, Op
-from rewrites.native.operator_views import Translator, TranslatorCall, rows_along
-from rewrites.native.views import Home, View, broadcast, dense
+from rewrites.native.operator_views import Translator, TranslatorCall, merge_axes_last
+from rewrites.native.views import Origin, View, broadcast, dense_strides
 from rewrites.ops.versions import axis_of
 
 __all__ = ["QUANTIZATION"]
@@ -28,8 +28,8 @@ _MOST = 65_536
 _ENDS = {UINT8: (0.0, 255.0), INT8: (-128.0, 127.0)}
 
 
-def _numbers(call: TranslatorCall, index: int) -> View:
-    """Return an input of bytes as floats that have the same values."""
+def _bytes_as_floats(call: TranslatorCall, index: int) -> View:
+    """Return input ``index``, a tensor of 8-bit integers, as floats with the same values."""
     view = call.view(index)
     if view.narrow is None:
         raise call.refuse("NATIVE-TYPE", f"its input {index} is {ir.DataType(view.dtype).name}")
@@ -48,14 +48,14 @@ def _quantized(body: Body, x: View, scale: View, zero: View, kind: int) -> View:
     return replace(body.elementwise(Op.ADD, body.elementwise(Op.ROUND, near), zero), narrow=kind)
 
 
-def _dynamic(call: TranslatorCall) -> Sequence[View]:
+def _dynamic_quantize(call: TranslatorCall) -> Sequence[View]:
     """Translate DynamicQuantizeLinear. The quantized range includes zero and all elements except NaN."""
     body, x, none = call.body, call.view(0), call.body.number(0.0)
     real = body.elementwise(Op.SELECT, body.elementwise(Op.EQUAL, x, x, truth=True), x, none)
-    rows = rows_along(body, real, range(len(x.shape))) if x.shape else body.reshaped(real, (1,))
+    rows = merge_axes_last(body, real, range(len(x.shape))) if x.shape else body.reshaped(real, (1,))
     ends = []
     for reduction, op in ((Op.REDUCE_MIN, Op.MIN), (Op.REDUCE_MAX, Op.MAX)):
-        buffer = body.fresh((), rows).buffer
+        buffer = body.new_buffer((), rows).buffer
         body.emit(reduction, View(buffer, rows.shape, (0,)), rows)
         ends.append(body.elementwise(op, View(buffer, (), ()), none))
     low, high = ends
@@ -69,36 +69,40 @@ def _dynamic(call: TranslatorCall) -> Sequence[View]:
 
 
 def _quantize(call: TranslatorCall) -> Sequence[View]:
-    _check_plain(call)
+    _check_whole_axis_scale(call)
     x = call.view(0)
     scale, zero, kind = call.view(1), call.body.number(0.0), UINT8
     if call.has(2):
         kind = call.view(2).dtype
-        zero = _numbers(call, 2)
+        zero = _bytes_as_floats(call, 2)
     elif call.node.attributes.get_int("output_dtype", UINT8) != UINT8:
         raise call.refuse("NATIVE-TYPE", "it does not return bytes")
     if x.dtype != scale.dtype or x.narrow is not None:
         raise call.refuse("NATIVE-TYPE", f"it reads {ir.DataType(x.dtype).name}")
-    return [_quantized(call.body, x, _along(call, scale, x), _along(call, zero, x), kind)]
+    return [_quantized(call.body, x, _aligned_with_axis(call, scale, x), _aligned_with_axis(call, zero, x), kind)]
 
 
 def _dequantize(call: TranslatorCall) -> Sequence[View]:
-    _check_plain(call)
+    _check_whole_axis_scale(call)
     scale = call.view(1)
-    x = call.body.as_type(call.view(0), FLOAT) if call.view(0).dtype == INT32 else _numbers(call, 0)
-    numbers = call.body.elementwise(Op.SUB, x, _along(call, _numbers(call, 2), x)) if call.has(2) and call.view(0).narrow else x
-    return [call.body.elementwise(Op.MUL, numbers, _along(call, scale, x))]
+    x = call.body.as_type(call.view(0), FLOAT) if call.view(0).dtype == INT32 else _bytes_as_floats(call, 0)
+    numbers = (
+        call.body.elementwise(Op.SUB, x, _aligned_with_axis(call, _bytes_as_floats(call, 2), x))
+        if call.has(2) and call.view(0).narrow
+        else x
+    )
+    return [call.body.elementwise(Op.MUL, numbers, _aligned_with_axis(call, scale, x))]
 
 
-def _check_plain(call: TranslatorCall) -> None:
+def _check_whole_axis_scale(call: TranslatorCall) -> None:
     if call.node.attributes.get_int("block_size", 0) or call.node.attributes.get_int("precision", 0):
         raise call.refuse("NATIVE-FORM", "it has a scale for each block, or computes in another type")
 
 
-def _along(call: TranslatorCall, view: View, x: View) -> View:
-    """Return ``view``, a scale or a zero point, in a shape that broadcasts to ``x``.
+def _aligned_with_axis(call: TranslatorCall, view: View, x: View) -> View:
+    """Reshape ``view``, a scale or a zero point, so that it broadcasts to ``x``.
 
-    It must have a single element, or one element for each index of the axis that the node quantizes along.
+    Raise PlanRefused unless ``view`` has one element, or one element for each index of the node's ``axis``.
     """
     if view.count == 1:
         return call.body.reshaped(view, ())
@@ -109,12 +113,18 @@ def _along(call: TranslatorCall, view: View, x: View) -> View:
 
 
 def _matmul_integer(call: TranslatorCall) -> Sequence[View]:
-    body, a = call.body, _numbers(call, 0)
-    b = body.captured_bytes(call.value(1)) or _numbers(call, 1)
-    if len(a.shape) < 1 or len(b.shape) != 2 or a.shape[-1] != b.shape[0] or not b.shape[0] <= _MOST or body.free.has(b.shape[0]):
+    body, a = call.body, _bytes_as_floats(call, 0)
+    b = body.captured_byte_matrix(call.value(1)) or _bytes_as_floats(call, 1)
+    if (
+        len(a.shape) < 1
+        or len(b.shape) != 2
+        or a.shape[-1] != b.shape[0]
+        or not b.shape[0] <= _MOST
+        or body.free.is_free(b.shape[0])
+    ):
         raise call.refuse("NATIVE-SHAPE", f"the shapes {list(a.shape)} and {list(b.shape)} do not fit a product by a matrix")
     if call.has(2):
-        zero = _numbers(call, 2)
+        zero = _bytes_as_floats(call, 2)
         if zero.count != 1:
             raise call.refuse("NATIVE-FORM", "its first zero point has more than one element")
         a = body.elementwise(Op.SUB, a, body.reshaped(zero, ()))
@@ -130,18 +140,18 @@ def _matmul_integer(call: TranslatorCall) -> Sequence[View]:
         result = part if result is None else body.elementwise(Op.ADD, result, part)
     assert result is not None
     result = _without_zero_point(call, rows, result)
-    return [View(result.buffer, (*a.shape[:-1], columns), dense((*a.shape[:-1], columns)), result.offset)]
+    return [View(result.buffer, (*a.shape[:-1], columns), dense_strides((*a.shape[:-1], columns)), result.offset)]
 
 
 def _product(body: Body, a: View, b: View) -> View:
-    target = body.fresh((*a.shape[:-1], b.shape[1]), a)
-    if b.buffer.home == Home.CAPTURED:
-        return body.emit(Op.GEMM, target, a, _spread(b, a))
-    return body.emit(Op.MATMUL, target, a, _spread(b, a))
+    target = body.new_buffer((*a.shape[:-1], b.shape[1]), a)
+    if b.buffer.origin == Origin.CAPTURED:
+        return body.emit(Op.GEMM, target, a, _broadcast_matrix(b, a))
+    return body.emit(Op.MATMUL, target, a, _broadcast_matrix(b, a))
 
 
-def _spread(b: View, a: View) -> View:
-    """Return the matrix ``b``, broadcast to the batch axes of ``a``."""
+def _broadcast_matrix(b: View, a: View) -> View:
+    """Return a view that repeats the matrix ``b`` for each index of the batch axes of ``a``."""
     spread = broadcast(b, (*a.shape[:-2], *b.shape))
     return replace(spread, strides=(*spread.strides[:-2], *b.strides))
 
@@ -153,17 +163,17 @@ def _without_zero_point(call: TranslatorCall, rows: View, result: View) -> View:
     if not known.any():
         return result
     body = call.body
-    buffer = body.fresh(rows.shape[:-1], rows).buffer
-    body.emit(Op.SUM, View(buffer, rows.shape, (*dense(rows.shape[:-1]), 0)), rows)
+    buffer = body.new_buffer(rows.shape[:-1], rows).buffer
+    body.emit(Op.SUM, View(buffer, rows.shape, (*dense_strides(rows.shape[:-1]), 0)), rows)
     shape = (*rows.shape[:-1], 1)
-    sums = body.as_type(View(buffer, shape, dense(shape)), INT32)
+    sums = body.as_type(View(buffer, shape, dense_strides(shape)), INT32)
     zeros = body.constant(known.astype(np.int32).reshape(-1) if known.size > 1 else known.astype(np.int32).reshape(()))
     return body.elementwise(Op.SUB, result, body.elementwise(Op.MUL, sums, zeros))
 
 
 QUANTIZATION: dict[str, Translator] = {
     "DequantizeLinear": _dequantize,
-    "DynamicQuantizeLinear": _dynamic,
+    "DynamicQuantizeLinear": _dynamic_quantize,
     "MatMulInteger": _matmul_integer,
     "QuantizeLinear": _quantize,
 }

@@ -11,8 +11,8 @@ import onnx_ir as ir
 from rewrites.base import since
 from rewrites.graph.values import producer_of
 from rewrites.native.operations import INT32, INT64, Op
-from rewrites.native.operator_views import Translator, TranslatorCall, rows_along, turned_back
-from rewrites.native.views import View, broadcast, dense
+from rewrites.native.operator_views import Translator, TranslatorCall, merge_axes_last, restore_axes
+from rewrites.native.views import View, broadcast, dense_strides
 from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, keepdims, softmax_spec
 
 __all__ = ["REDUCTIONS"]
@@ -26,13 +26,13 @@ def _softmax(op: Op) -> Translator:
         if not 0 <= spec.axis < rank:
             raise call.refuse("NATIVE-FORM", "it has no such axis")
         axes = range(spec.axis, rank) if spec.flattens else [spec.axis]
-        rows = rows_along(call.body, x, axes)
-        return [turned_back(call.body.emit(op, call.body.fresh(rows.shape, rows), rows), x.shape, axes)]
+        rows = merge_axes_last(call.body, x, axes)
+        return [restore_axes(call.body.emit(op, call.body.new_buffer(rows.shape, rows), rows), x.shape, axes)]
 
     return translate
 
 
-def _normalized(op: Op) -> Translator:
+def _normalization(op: Op) -> Translator:
     def translate(call: TranslatorCall) -> Sequence[View]:
         call.only_first_output()
         x = call.view(0)
@@ -40,35 +40,35 @@ def _normalized(op: Op) -> Translator:
         if not 0 <= axis < len(x.shape) or call.node.attributes.get_int("stash_type", 1) != 1:
             raise call.refuse("NATIVE-FORM", "it has no such axis, or computes in another type")
         axes = range(axis, len(x.shape))
-        rows = rows_along(call.body, x, axes)
+        rows = merge_axes_last(call.body, x, axes)
         given = [call.view(index) for index in (1, 2) if call.has(index)]
         if any(len(view.shape) > len(axes) for view in given):
             raise call.refuse("NATIVE-FORM", "its scale has more axes than it normalises")
-        parts = [rows_along(call.body, broadcast(view, x.shape), axes) for view in given]
+        parts = [merge_axes_last(call.body, broadcast(view, x.shape), axes) for view in given]
         epsilon = call.node.attributes.get_float("epsilon", 1e-5)
-        target = call.body.fresh(rows.shape, rows)
-        return [turned_back(call.body.emit(op, target, rows, *parts, immediates=(epsilon, 0.0)), x.shape, axes)]
+        target = call.body.new_buffer(rows.shape, rows)
+        return [restore_axes(call.body.emit(op, target, rows, *parts, immediates=(epsilon, 0.0)), x.shape, axes)]
 
     return translate
 
 
-def _reduced(call: TranslatorCall, x: View, op: Op) -> View:
+def _reduce(call: TranslatorCall, x: View, op: Op) -> View:
     axes = axes_of(call.node, call.opset, len(x.shape))
     if axes is DYNAMIC or axes is None:
         raise call.refuse("NATIVE-FORM", "its axes are not constant")
     if not axes and x.shape:
         raise call.refuse("NATIVE-FORM", "it reduces no axis")
-    rows = rows_along(call.body, x, sorted(axes))
-    buffer = call.body.fresh(rows.shape[:-1], rows).buffer
-    target = View(buffer, rows.shape, (*dense(rows.shape[:-1]), 0))
+    rows = merge_axes_last(call.body, x, sorted(axes))
+    buffer = call.body.new_buffer(rows.shape[:-1], rows).buffer
+    target = View(buffer, rows.shape, (*dense_strides(rows.shape[:-1]), 0))
     call.body.emit(op, target, rows)
     kept = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
     shape = kept if keepdims(call.node) else [size for axis, size in enumerate(x.shape) if axis not in axes]
-    return View(buffer, tuple(shape), dense(shape))
+    return View(buffer, tuple(shape), dense_strides(shape))
 
 
 def _plain(op: Op) -> Translator:
-    return lambda call: [_reduced(call, call.view(0), op)]
+    return lambda call: [_reduce(call, call.view(0), op)]
 
 
 def _sum(call: TranslatorCall) -> Sequence[View]:
@@ -80,35 +80,35 @@ def _sum(call: TranslatorCall) -> Sequence[View]:
     counts = cast is not None and cast.inputs[0] is not None and call.body.view(cast.inputs[0]).truth
     if x.dtype in (INT32, INT64) and not counts:
         raise call.refuse("NATIVE-TYPE", f"it sums {ir.DataType(x.dtype).name}")
-    return [_reduced(call, x, Op.SUM)]
+    return [_reduce(call, x, Op.SUM)]
 
 
 def _l1(call: TranslatorCall) -> Sequence[View]:
-    return [_reduced(call, call.body.elementwise(Op.ABS, call.view(0)), Op.SUM)]
+    return [_reduce(call, call.body.elementwise(Op.ABS, call.view(0)), Op.SUM)]
 
 
 def _l2(call: TranslatorCall) -> Sequence[View]:
-    return [call.body.elementwise(Op.SQRT, _reduced(call, call.view(0), Op.SUM_OF_SQUARES))]
+    return [call.body.elementwise(Op.SQRT, _reduce(call, call.view(0), Op.SUM_OF_SQUARES))]
 
 
 def _log_sum_exp(call: TranslatorCall) -> Sequence[View]:
     """Translate ReduceLogSumExp. Before opset 28, subtract the maximum first unless it is infinite."""
     body, x = call.body, call.view(0)
     if call.opset >= since.PLAIN_LOG_SUM_EXP:
-        return [body.elementwise(Op.LOG, _reduced(call, body.elementwise(Op.EXP, x), Op.SUM))]
-    largest = _reduced(call, x, Op.REDUCE_MAX)
+        return [body.elementwise(Op.LOG, _reduce(call, body.elementwise(Op.EXP, x), Op.SUM))]
+    largest = _reduce(call, x, Op.REDUCE_MAX)
     endless = body.elementwise(Op.EQUAL, body.elementwise(Op.ABS, largest), body.number(math.inf, x.dtype), truth=True)
     shift = body.elementwise(Op.WHERE, endless, body.number(0.0, x.dtype), largest)
-    powers = body.elementwise(Op.EXP, body.elementwise(Op.SUB, x, _kept(call, x, shift)))
-    return [body.elementwise(Op.ADD, body.elementwise(Op.LOG, _reduced(call, powers, Op.SUM)), shift)]
+    powers = body.elementwise(Op.EXP, body.elementwise(Op.SUB, x, _with_unit_axes(call, x, shift)))
+    return [body.elementwise(Op.ADD, body.elementwise(Op.LOG, _reduce(call, powers, Op.SUM)), shift)]
 
 
-def _kept(call: TranslatorCall, x: View, result: View) -> View:
-    """Return the dense ``result`` of a reduction of ``x``, with each reduced axis as an axis of size 1."""
+def _with_unit_axes(call: TranslatorCall, x: View, result: View) -> View:
+    """Return ``result``, a dense reduction of ``x``, with reduced axes of size 1 (``keepdims=1``)."""
     axes = axes_of(call.node, call.opset, len(x.shape))
     assert isinstance(axes, tuple)
     shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
-    return View(result.buffer, tuple(shape), dense(shape))
+    return View(result.buffer, tuple(shape), dense_strides(shape))
 
 
 REDUCTIONS: dict[str, Translator] = {
@@ -120,8 +120,8 @@ REDUCTIONS: dict[str, Translator] = {
     "ReduceMin": _plain(Op.REDUCE_MIN),
     "ReduceSum": _sum,
     "ReduceSumSquare": _plain(Op.SUM_OF_SQUARES),
-    "LayerNormalization": _normalized(Op.LAYER_NORMALIZATION),
+    "LayerNormalization": _normalization(Op.LAYER_NORMALIZATION),
     "LogSoftmax": _softmax(Op.LOG_SOFTMAX),
-    "RMSNormalization": _normalized(Op.RMS_NORMALIZATION),
+    "RMSNormalization": _normalization(Op.RMS_NORMALIZATION),
     "Softmax": _softmax(Op.SOFTMAX),
 }

@@ -13,7 +13,7 @@ SIZES = [(1, 1, 1), (1, 1, 2), (2, 1, 1), (1, 2, 1), (2, 1, 3)]
 """Steps, rows, width."""
 
 
-def meetings(name: str, sizes: dict[int, int], at_once: bool) -> tuple[list[str], dict[str, list[int]]]:
+def joining_concats(name: str, sizes: dict[int, int], at_once: bool) -> tuple[list[str], dict[str, list[int]]]:
     """Nodes that let `f_name` and `b_name` meet without every choice of the axes of size one, along every axis, and what they give."""
     nodes, results = [], {}
     ones = [axis for axis, size in sizes.items() if size == 1]
@@ -43,8 +43,8 @@ def meetings(name: str, sizes: dict[int, int], at_once: bool) -> tuple[list[str]
 @pytest.mark.parametrize("at_once", [False, True])
 def test_results_meet_without_axes_of_size_one(sizes: tuple[int, int, int], at_once: bool) -> None:
     steps, rows, width = sizes
-    of_all, given = meetings("Y", {0: steps, 1: 1, 2: rows, 3: width}, at_once)
-    of_last, more = meetings("H", {0: 1, 1: rows, 2: width}, at_once)
+    of_all, given = joining_concats("Y", {0: steps, 1: 1, 2: rows, 3: width}, at_once)
+    of_last, more = joining_concats("H", {0: 1, 1: rows, 2: width}, at_once)
     nodes = TwoNodes(kind="RNN", after=" ".join(of_all + of_last), results=given | more, rows=rows, steps=steps, size=width)
     feeds = nodes.feeds(steps=steps, rows=rows)
     _, report = apply(nodes.model(), [both_directions], feeds=feeds, options=Options(bidirectional="always"))

@@ -6,7 +6,7 @@ import ortscan
 from rewrites.base.report import RewriteReport
 from rewrites.cleanup import dead_code
 from rewrites.driver.engine import rewrite
-from rewrites.driver.prepare import learn_again
+from rewrites.driver.prepare import infer_again
 from rewrites.loop_form import one_trip
 from tests.rewrites.apply import prepared, read, rules_of
 from tests.rewrites.harness import scan
@@ -47,7 +47,7 @@ def test_a_model_without_loops_and_branches_has_nothing_to_learn() -> None:
     ctx = prepared(ONE)
     rewrite(ctx, [one_trip.RULE])
     assert not any(node.op_type == "Scan" for node in ctx.model.graph.all_nodes())
-    assert not learn_again(ctx)
+    assert not infer_again(ctx)
 
 
 def test_a_size_that_only_vectors_elsewhere_tell_is_learned() -> None:
@@ -57,9 +57,9 @@ def test_a_size_that_only_vectors_elsewhere_tell_is_learned() -> None:
     ctx = prepared(text)
     (made,) = [value for node in ctx.model.graph for value in node.outputs if value.name == "v"]
     made.shape = ir.Shape([None, 2])
-    assert learn_again(ctx)
+    assert infer_again(ctx)
     assert made.shape == ir.Shape([3, 2])
-    assert not learn_again(ctx)
+    assert not infer_again(ctx)
 
 
 def test_a_branch_that_new_knowledge_decides_is_taken() -> None:
@@ -71,15 +71,15 @@ def test_a_branch_that_new_knowledge_decides_is_taken() -> None:
     ctx.model.graph.inputs[0].shape = ir.Shape([3, 2])
     (made,) = [value for node in ctx.model.graph for value in node.outputs if value.name == "v"]
     made.shape = ir.Shape([None, 2])
-    assert learn_again(ctx)
+    assert infer_again(ctx)
     assert "If" not in [node.op_type for node in ctx.model.graph]
 
 
 def test_what_is_not_read_any_more_is_dropped_before_anything_is_inferred() -> None:
     ctx = prepared(scan("h1 = Add (h, x) d = Abs (x) y = Neg (h1)", after="u = Neg (ys)"))
-    assert learn_again(ctx)
+    assert infer_again(ctx)
     assert "Neg" not in [node.op_type for node in ctx.model.graph]
-    assert not learn_again(ctx)
+    assert not infer_again(ctx)
 
 
 def test_with_fixed_shapes_too_a_second_call_changes_nothing() -> None:

@@ -4,7 +4,7 @@ import onnx_ir as ir
 import pytest
 
 from rewrites.base.report import Fired, LoopReport, PatchOutcome, Reason
-from rewrites.driver.loop_reports import nature, scope_of
+from rewrites.driver.loop_reports import describe_loop, scope_of
 
 
 def loop(rule: str = "", code: str = "", fate: str = "kept", is_a: str = "") -> LoopReport:
@@ -25,7 +25,7 @@ def loop(rule: str = "", code: str = "", fate: str = "kept", is_a: str = "") -> 
     ],
 )
 def test_a_loop_is_said_to_be_what_was_found(entry: LoopReport, said: str) -> None:
-    assert nature(entry) == said
+    assert describe_loop(entry) == said
 
 
 @pytest.mark.parametrize(

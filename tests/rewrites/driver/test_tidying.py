@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 import ortscan
-from rewrites.driver.tidying import name_cut_sizes
+from rewrites.driver.tidying import rename_sliced_sizes
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 
@@ -21,7 +21,7 @@ LOOP = """<ir_version: 5, opset_import: ["": 10]> g (float[B] x, float[1,B] u) =
 
 def named(opset: int, nodes: str) -> list[str | int | None]:
     model = ir.from_proto(onnx.parser.parse_model(f"{HEAD.format(opset)} {{ {nodes} y = Identity (s) }}"))
-    name_cut_sizes(model)
+    rename_sliced_sizes(model)
     shape = model.graph[-1].inputs[0].shape
     return [] if shape is None else [dim if isinstance(dim, int) else dim.value for dim in shape]
 

@@ -10,7 +10,7 @@ import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import get_all_opkernel_def
 
 from rewrites.migration.conversions import LIFTING
-from rewrites.migration.versions import NEWEST, spelt_alike, versions_of
+from rewrites.migration.versions import NEWEST, differ_only_in_types, versions_of
 from tests.rewrites.migration.cases import CASES
 from tests.rewrites.migration.holders import Case, convert, in_if_in_loop, in_main, in_scan
 from tests.support.numbers import assert_same_numbers
@@ -28,7 +28,7 @@ def held(number: int, case: Case) -> list[tuple[Case, str]]:
 
     A Scan has a batch in opset 8, so it holds cases that read alike in opset 9.
     """
-    alike = case.opset >= 9 or not any(versions_of(op)[0] <= 8 and not spelt_alike(op, 8, 9) for op in case.ops)
+    alike = case.opset >= 9 or not any(versions_of(op)[0] <= 8 and not differ_only_in_types(op, 8, 9) for op in case.ops)
     in_body = (
         (dataclasses.replace(case, opset=max(case.opset, 9)), "scan") if alike and case.scannable and number % 2 else (case, "loop")
     )
@@ -64,5 +64,5 @@ def changed_operators() -> set[str]:
         op
         for op in run
         for version in versions_of(op)
-        if 8 < version <= NEWEST and version > versions_of(op)[0] and not spelt_alike(op, version - 1, version)
+        if 8 < version <= NEWEST and version > versions_of(op)[0] and not differ_only_in_types(op, version - 1, version)
     }

@@ -11,7 +11,7 @@ from rewrites.base.errors import MigrationError
 from rewrites.driver.invariants import check_invariants
 from rewrites.graph.names import Names
 from rewrites.migration.migrate import raise_ir_version
-from rewrites.migration.operators import Conversion, convert_operators, is_left_standing, needs_inlining
+from rewrites.migration.operators import Conversion, convert_operators, is_scan_8_to_lift, needs_inlining
 from rewrites.migration.versions import NEWEST
 from tests.rewrites.migration.holders import convert
 from tests.support.numbers import assert_same_numbers
@@ -226,8 +226,8 @@ def test_a_batched_scan_is_left_standing_and_its_body_converted():
     inner = loaded(model_from_text(text, 8, check=False))
     convert_operators(inner, 13, Names(inner))
     (scan,) = inner.graph
-    assert is_left_standing(scan, 8, 13)
-    assert not is_left_standing(scan, 9, 13)
+    assert is_scan_8_to_lift(scan, 8, 13)
+    assert not is_scan_8_to_lift(scan, 9, 13)
     assert len(scan.attributes["body"].as_graph()[0].inputs) == 2
 
 

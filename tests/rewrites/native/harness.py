@@ -12,7 +12,7 @@ from rewrites.driver.prepare import prepare
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array
 from rewrites.loops import ScanView, loops_in, view
-from rewrites.native.compiling import Compiled, compile_loop
+from rewrites.native.compiling import CompiledLoop, compile_loop
 from rewrites.native.encoding import encode
 from rewrites.native.operations import NUMPY, bytes_of
 from rewrites.native.plan import Plan, Size, Storage, ValueKind
@@ -24,7 +24,7 @@ from tests.support.runtime import ort_run
 __all__ = ["compiled", "listing", "refusal", "same_numbers"]
 
 
-def compiled(model: onnx.ModelProto) -> tuple[ScanView, Compiled | NotApplicable]:
+def compiled(model: onnx.ModelProto) -> tuple[ScanView, CompiledLoop | NotApplicable]:
     """The only loop of a model that is in no other, and its plan or why there is none."""
     ctx = context_of(model)
     prepare(ctx)
@@ -49,7 +49,7 @@ def refusal(text: str, opset: int = 18) -> str:
 def plan_of(text: str, opset: int = 18) -> Plan:
     """The plan of the only loop."""
     _, outcome = compiled(read(text, opset, check="float[]" not in text))
-    assert isinstance(outcome, Compiled), outcome
+    assert isinstance(outcome, CompiledLoop), outcome
     return outcome.plan
 
 
@@ -66,7 +66,7 @@ def same_numbers(
     """Check that the plan of the only loop computes in numpy what onnxruntime computes, or what is `wanted`, and return it."""
     model = read(text, opset, check="float[]" not in text) if isinstance(text, str) else text
     loop, outcome = compiled(model)
-    assert isinstance(outcome, Compiled), outcome
+    assert isinstance(outcome, CompiledLoop), outcome
     feeds = feeds or random_feeds(model, seed, **sizes)
     values = [*(state.initial for state in loop.states), *(scan.outer for scan in loop.scan_inputs), *outcome.captured]
     results = run_plan(decode(encode(outcome.plan)), [_array(value, feeds) for value in values])
@@ -114,7 +114,7 @@ def listing(plan: Plan) -> str:
 
 def _state(index: int, plan: Plan) -> str:
     state = plan.states[index]
-    where = f"rows of y{state.place}" if state.storage == Storage.OUTPUT_ROWS else f"at {state.offset.coefficient}"
+    where = f"rows of y{state.region_or_output}" if state.storage == Storage.OUTPUT_ROWS else f"at {state.offset.coefficient}"
     return f"h{index}: {state.storage.name.lower().replace('_', ' ')} {where}".replace("output rows rows", "rows")
 
 

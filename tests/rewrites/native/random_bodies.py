@@ -57,7 +57,7 @@ class RandomScan:
 
     def kinds(self) -> list[Callable[[str, Dims], None]]:
         """What may be added to the body, given a value."""
-        once: list[Callable[[str, Dims], None]] = [self.unary, self.moved, self.part, self.joined, self.along, self.product]
+        once: list[Callable[[str, Dims], None]] = [self.unary, self.moved, self.part, self.joined, self.indexed, self.product]
         return [*once, *[self.binary] * 3, self.chosen]
 
     def shape(self) -> Dims:
@@ -161,7 +161,7 @@ class RandomScan:
             size = sum(int(own[axis]) for _, own in parts)
             self.add("Concat", [name for name, _ in parts], [*dims[:axis], size, *dims[axis + 1 :]], axis=axis)
 
-    def along(self, x: str, dims: Dims) -> None:
+    def indexed(self, x: str, dims: Dims) -> None:
         if dims and self.draw.random() < 0.5:
             axis = self.draw.randrange(len(dims))
             self.add(self.draw.choice(["Softmax", "LogSoftmax"]), [x], dims, axis=axis)
