@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import kept_anyway, reads, unread_in_loop
+from rewrites.analysis.dependence import must_stay, reads, unread_in_loop
 from rewrites.base.plain_text import counted
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes
@@ -61,7 +61,7 @@ def _needed_states(loop: Loop, outputs: Sequence[ScanOutput], used: Sequence[Sta
         waiting.append(loop.condition_out)
     after = {state.inner: state.next for state in loop.states}
     live: set[ir.Value] = set()
-    for node in kept_anyway(loop):
+    for node in must_stay(loop):
         live.update(node.outputs)
         waiting.extend(reads(node))
     while waiting:

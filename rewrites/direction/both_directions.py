@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import nodes_behind, reads
+from rewrites.analysis.dependence import nodes_computing, reads
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.direction.pairs import Pair, arrivals, meetings
 from rewrites.direction.write import constant_behind, hand_out, is_zero, write_bidirectional
@@ -136,7 +136,7 @@ def _between(forth: ir.Node, back: ir.Node) -> tuple[ir.Node, list[ir.Node]] | N
     assert isinstance(graph, ir.Graph)
     order = list(graph)
     first, second = (forth, back) if order.index(forth) < order.index(back) else (back, forth)
-    needed = set(nodes_behind(graph, reads(second)))
+    needed = set(nodes_computing(graph, reads(second)))
     if first in needed:
         return None
     return first, [node for node in order[order.index(first) + 1 :] if node in needed]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.cut.step_costs import few_rows, staying_ns, to_carry
+from rewrites.analysis.cut.step_costs import bytes_transfer_ns, has_few_rows, saved_ns
 from rewrites.analysis.dependence import is_deterministic, reads
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Operand, has_rule
@@ -43,13 +43,13 @@ class After:
 class NodeGroup:
     """A node and the chosen nodes that it depends on. They read ``crossing`` and compute ``results``.
 
-    ``copies``: all are Identities. ``few_rows``: one multiplies few rows by weights. ``least_ns``: the longest path, in ns.
+    ``copies``: all are Identities. ``has_few_rows``: one multiplies few rows by weights. ``least_ns``: the longest path, in ns.
     """
 
     crossing: MeasuredSet
     results: MeasuredSet
     copies: bool
-    few_rows: bool
+    has_few_rows: bool
     least_ns: int
 
 
@@ -61,7 +61,7 @@ class Groups:
     ) -> None:
         self.chosen = set(nodes)
         self._before, self._sizes = before, sizes
-        self._reads, self._results = MeasuredSets(reading), MeasuredSets(sizes.step)
+        self._reads, self._results = MeasuredSets(reading), MeasuredSets(sizes.step_bytes)
         self._known: dict[ir.Node, NodeGroup] = {}
 
     def of(self, node: ir.Node) -> NodeGroup:
@@ -107,8 +107,8 @@ class Groups:
             self._reads.union([crossing, *(part.crossing for part in parts)]),
             self._results.union([results, *(part.results for part in parts)]),
             node.op_type == "Identity" and all(part.copies for part in parts),
-            few_rows(node, self._sizes) or any(part.few_rows for part in parts),
-            staying_ns([node], 0, self._sizes) + max((part.least_ns for part in parts), default=0),
+            has_few_rows(node, self._sizes) or any(part.has_few_rows for part in parts),
+            saved_ns([node], 0, self._sizes) + max((part.least_ns for part in parts), default=0),
         )
 
     def _producers(self, node: ir.Node) -> dict[ir.Node, None]:
@@ -127,7 +127,7 @@ def find_after(loop: ScanView, before: LeavingBefore, ctx: Context, sizes: StepS
     core = [node for node in loop.body if node not in leaves]
     refused = {node: replace(reason, silent=True) for node, reason in before.refused.items() if not reason.silent}
     stacks = before.stacks
-    start = dict(stacks.known)
+    start = dict(stacks.replacements)
     stacks.build = build
     while True:
         nodes = _trimmed(loop, _candidates(loop, core, before, refused), sizes, before)
@@ -137,13 +137,13 @@ def find_after(loop: ScanView, before: LeavingBefore, ctx: Context, sizes: StepS
         failed = _not_crossing(nodes, crossing, sizes, alive)
         if not failed:
             for value, stack in crossing.items():
-                stacks.place(value, stack)
+                stacks.set(value, stack)
             failed = _stacked(nodes, stacks, alive)
         if not failed:
             return After(nodes, crossing, refused, alive)
         refused.update(failed)
         build.discard()
-        stacks.known = dict(start)
+        stacks.replacements = dict(start)
 
 
 def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: LeavingBefore) -> list[ir.Node]:
@@ -152,18 +152,26 @@ def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: Lea
     Other groups stay if they only copy, read over twice the bytes they write, or take less time in the loop than with stacks.
     """
     free = {through_identity(output.inner) for output in _reusable(loop, before)}
-    groups = Groups(nodes, before, sizes, lambda value: 0 if value in free else sizes.step(value))
+    groups = Groups(nodes, before, sizes, lambda value: 0 if value in free else sizes.step_bytes(value))
     for node in nodes:
         group = groups.of(node)
-        if not group.crossing.members or group.few_rows:
+        if not group.crossing.members or group.has_few_rows:
             continue
         read, written = group.crossing.size, groups.least_results(node)
-        if not group.copies and read <= 2 * written and to_carry(read, sizes) <= group.least_ns + to_carry(written, sizes):
+        if (
+            not group.copies
+            and read <= 2 * written
+            and bytes_transfer_ns(read, sizes) <= group.least_ns + bytes_transfer_ns(written, sizes)
+        ):
             continue
         members = groups.backward_slice(node)
         inside = {value for member in members for value in member.outputs}
-        written = sum(map(sizes.step, _leaving(inside, members)))
-        if group.copies or read > 2 * written or to_carry(read, sizes) > staying_ns(members, 0, sizes) + to_carry(written, sizes):
+        written = sum(map(sizes.step_bytes, _leaving(inside, members)))
+        if (
+            group.copies
+            or read > 2 * written
+            or bytes_transfer_ns(read, sizes) > saved_ns(members, 0, sizes) + bytes_transfer_ns(written, sizes)
+        ):
             groups.keep(members)
     return [node for node in nodes if node in groups.chosen]
 
@@ -212,7 +220,7 @@ def _not_crossing(
     for node in nodes:
         entering = [value for value in node.inputs if value is not None and value in crossing]
         new = {value: Operand(crossing[value], True, value) for value in entering if value not in held}
-        refusals = [*map(_without_rank, entering), *map(sizes.refusal, node.outputs), *map(sizes.not_a_stack, entering)]
+        refusals = [*map(_without_rank, entering), *map(sizes.over_budget, node.outputs), *map(sizes.stack_obstacle, entering)]
         refusal = next(filter(None, [*refusals, alive.refusal(new)]), None)
         if refusal is not None:
             refused[node] = refusal

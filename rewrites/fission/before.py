@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.dependence import not_repeatable, reads
-from rewrites.analysis.unsliced_types import unscanned
+from rewrites.analysis.unsliced_types import unscannable
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.cleanup.folding import quantized_products
 from rewrites.fission.liveness import Liveness
@@ -139,7 +139,7 @@ def _attempt(
             before.states.append(state)
             if state.inner.uses():
                 built = len(before.stacks.build.nodes)
-                before.stacks.place(state.inner, before.stacks.delayed(state))
+                before.stacks.set(state.inner, before.stacks.delayed(state))
                 before.alive.hold({state.inner: before.stacks.get(state.inner)}, before.stacks.build.nodes[built:])
                 ready.know([state.inner])
         if not delays:
@@ -150,14 +150,16 @@ def _refusal(node: ir.Node, sizes: StepSizes | None) -> NotApplicable | None:
     unsafe = not_repeatable(node)
     if unsafe is not None or sizes is None:
         return unsafe
-    return next((refusal for value in node.outputs if (refusal := sizes.refusal(value)) is not None), None)
+    return next((refusal for value in node.outputs if (refusal := sizes.over_budget(value)) is not None), None)
 
 
 def _is_stacked(node: ir.Node, stacks: Stacks) -> bool:
     """Return True if the results of ``node`` may differ between steps."""
     sources = stacks.sources()
     return bool(node_graphs(node)) or any(
-        value in sources or (value in stacks.known and stacks.known[value].batched) for value in node.inputs if value is not None
+        value in sources or (value in stacks.replacements and stacks.replacements[value].batched)
+        for value in node.inputs
+        if value is not None
     )
 
 
@@ -167,7 +169,7 @@ def _add(node: ir.Node, before: LeavingBefore, bounded: bool) -> NotApplicable |
     ``bounded``: True if the result must fit in the memory budget.
     """
     stacks, build = before.stacks, before.stacks.build
-    built, known = len(build.nodes), len(stacks.known)
+    built, known = len(build.nodes), len(stacks.replacements)
     refusal = stacks.add(node)
     if refusal is not None:
         return refusal
@@ -178,8 +180,8 @@ def _add(node: ir.Node, before: LeavingBefore, bounded: bool) -> NotApplicable |
     if refusal is None:
         before.alive.hold(results, build.nodes[built:])
         return None
-    for value in list(stacks.known)[known:]:
-        del stacks.known[value]
+    for value in list(stacks.replacements)[known:]:
+        del stacks.replacements[value]
     build.discard(built)
     return refusal
 
@@ -212,7 +214,7 @@ def _unscanned(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]:
     If they moved, the loop would have to scan results of a type that no Scan supports.
     """
     leaving = set(nodes)
-    refusals = {node: next(filter(None, map(unscanned, node.outputs)), None) for node in nodes}
+    refusals = {node: next(filter(None, map(unscannable, node.outputs)), None) for node in nodes}
     return {
         node: refusal
         for node, refusal in refusals.items()

@@ -86,9 +86,9 @@ class Liveness:
         return sum(self._cost(value, operand) for value, operand in stacks.items()) + self._working(built, results)
 
     def _cost(self, value: ir.Value, operand: Operand) -> int:
-        if value in self.sizes.stacked:
+        if value in self.sizes.already_stacked:
             return 0
-        return self.sizes.step(value) * (self.sizes.steps if operand.batched else 1)
+        return self.sizes.step_bytes(value) * (self.sizes.steps if operand.batched else 1)
 
     def _working(self, nodes: Sequence[ir.Node], apart: Iterable[ir.Value] = ()) -> int:
         """Return the most bytes that the results of ``nodes`` and their nested graphs take at a time.
@@ -105,8 +105,8 @@ class Liveness:
         now = most = 0
         for node, values in zip(nodes, read, strict=True):
             for value in node.outputs:
-                now += costs.setdefault(value, 0 if value in viewed else self.sizes.outside(value))
-            inner = (sum(map(self.sizes.outside, graph.inputs)) + self._working(list(graph)) for graph in node_graphs(node))
+                now += costs.setdefault(value, 0 if value in viewed else self.sizes.outer_bytes(value))
+            inner = (sum(map(self.sizes.outer_bytes, graph.inputs)) + self._working(list(graph)) for graph in node_graphs(node))
             most = max(most, now + max(inner, default=0))
             for value in values:
                 readers[value] -= 1

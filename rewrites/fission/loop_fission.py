@@ -79,7 +79,7 @@ def _without_loop(loop: ScanView, before: LeavingBefore, ctx: Context, sizes: St
     if isinstance(blocks, NotApplicable | Blocks):
         stacks.build.discard()
         return blocks if isinstance(blocks, NotApplicable) else in_blocks(loop, blocks, ctx)
-    results = [(output.outer, stacks.ordered(stacks.full(output.inner), output.reverse)) for output in loop.scan_outputs]
+    results = [(output.outer, stacks.ordered(stacks.stack_of(output.inner), output.reverse)) for output in loop.scan_outputs]
     results += [(state.final, stacks.last(state.next)) for state in loop.states]
 
     def edit() -> list[ir.Node]:
@@ -105,7 +105,7 @@ def _split(loop: ScanView, before: LeavingBefore, after: After, head: Builder, t
     ]
     entering = _entering(loop, before, gone)
     results = [
-        (output.outer, stacks.ordered(stacks.full(output.inner), output.reverse))
+        (output.outer, stacks.ordered(stacks.stack_of(output.inner), output.reverse))
         for output in loop.scan_outputs
         if output not in kept_outputs
     ]
@@ -116,7 +116,7 @@ def _split(loop: ScanView, before: LeavingBefore, after: After, head: Builder, t
         head.insert_before(loop.node)
         scans = list(loop.scan_inputs)
         for value in entering:
-            operand = stacks.known[value]
+            operand = stacks.replacements[value]
             stand_in = operand.value
             if operand.batched:
                 stand_in = ir.Value(name=ctx.names.fresh(f"{value.name}_in"), type=value.type, shape=value.shape)
@@ -147,7 +147,7 @@ def _notes(before: LeavingBefore, after: After | None = None) -> tuple[str, ...]
     """Return notes for the report on the memory that the stacks take."""
     alive = before.alive if after is None else after.alive
     nodes = [*before.nodes, *(after.nodes if after is not None else ())]
-    return alive.sizes.note(alive.most, (value for node in nodes for value in node.outputs))
+    return alive.sizes.memory_note(alive.most, (value for node in nodes for value in node.outputs))
 
 
 def _entering(loop: ScanView, before: LeavingBefore, gone: set[ir.Node]) -> list[ir.Value]:
@@ -155,7 +155,7 @@ def _entering(loop: ScanView, before: LeavingBefore, gone: set[ir.Node]) -> list
     left = {value for node in before.nodes for value in node.outputs} | {state.inner for state in before.states}
     stay = [node for node in loop.body if node not in gone]
     read = {value: None for node in stay for value in reads(node) if value in left}
-    return [value for value in read if value in before.stacks.known]
+    return [value for value in read if value in before.stacks.replacements]
 
 
 def _worth_it(loop: ScanView, before: LeavingBefore, after: After) -> bool:

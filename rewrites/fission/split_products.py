@@ -23,7 +23,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.dependence import nodes_behind, not_repeatable, varying_values
+from rewrites.analysis.dependence import nodes_computing, not_repeatable, varying_values
 from rewrites.base import since
 from rewrites.batching import has_rule
 from rewrites.fission.stacks import not_plain
@@ -142,12 +142,12 @@ def _leaves(node: ir.Node, free: Sequence[_Run], loop: ScanView, ctx: Context) -
     ``node``: the MatMul or Gemm that multiplies the Concat of all parts. ``free``: the runs that do not depend on states.
     """
     sizes = StepSizes.of(loop, ctx)
-    behind = nodes_behind(loop.body, [part for run in free for part in run.parts])
+    behind = nodes_computing(loop.body, [part for run in free for part in run.parts])
     results = [value for before in behind for value in before.outputs]
     return (
         all(has_rule(before) and not_repeatable(before) is None for before in behind)
-        and all(sizes.not_a_stack(value) is None for value in [*results, node.outputs[0]])
-        and sizes.step(node.outputs[0]) * sizes.steps <= sizes.options.memory_budget
+        and all(sizes.stack_obstacle(value) is None for value in [*results, node.outputs[0]])
+        and sizes.step_bytes(node.outputs[0]) * sizes.steps <= sizes.options.memory_budget
     )
 
 

@@ -13,8 +13,8 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.components import Components
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.cut.step_costs import carrying_ns, staying_ns, weight_bytes
-from rewrites.analysis.dependence import is_deterministic, nodes_behind, reads
+from rewrites.analysis.cut.step_costs import saved_ns, stack_transfer_ns, weight_bytes
+from rewrites.analysis.dependence import is_deterministic, nodes_computing, reads
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Operand
 from rewrites.fission.liveness import Liveness
@@ -49,7 +49,7 @@ class StateCut:
 
     def cost(self, sizes: StepSizes) -> int:
         """Return the time in ns per step that writing and reading the carried values takes."""
-        return sum(carrying_ns(value, sizes) for value in self.carried)
+        return sum(stack_transfer_ns(value, sizes) for value in self.carried)
 
 
 class CutGraph:
@@ -118,11 +118,11 @@ def find_cut(
     """
     states = [state for number, group in enumerate(components.members) if second >> number & 1 for state in group]
     chosen = set(states)
-    late = {node for node in loop.body if components.of[node] & second}
-    outputs = [output for output in loop.scan_outputs if components.behind.get(output.inner, 0) & second]
+    late = {node for node in loop.body if components.components_of_node[node] & second}
+    outputs = [output for output in loop.scan_outputs if components.components_of_value.get(output.inner, 0) & second]
     first_outputs = [output for output in loop.scan_outputs if output not in outputs]
     wanted_first = [*(state.next for state in loop.states if state not in chosen), *(output.inner for output in first_outputs)]
-    early = set(nodes_behind(loop.body, wanted_first))
+    early = set(nodes_computing(loop.body, wanted_first))
     wanted = [*(state.next for state in states), *(output.inner for output in outputs)]
     read = [value for node in loop.body if node in late for value in reads(node)] + wanted
     free = {scan.inner for scan in loop.scan_inputs}
@@ -137,8 +137,8 @@ def find_cut(
     refusal, alive = _memory(carried, loop, sizes)
     if refusal is not None:
         return refusal
-    feeding = nodes_behind(loop.body, [state.next for state in states], {value for node in early for value in node.outputs})
-    between = tuple(node for node in feeding if node not in late and components.of[node])
+    feeding = nodes_computing(loop.body, [state.next for state in states], {value for node in early for value in node.outputs})
+    between = tuple(node for node in feeding if node not in late and components.components_of_node[node])
     return StateCut(
         tuple(state for state in loop.states if state in chosen),
         tuple(outputs),
@@ -185,7 +185,7 @@ def _graph(
         if not is_deterministic(node) or node_graphs(node):
             graph.edge(CutGraph.SOURCE, node, FOREVER)
         elif node in early:
-            graph.edge(CutGraph.SOURCE, node, _PER_NS * staying_ns([node], in_loop, sizes))
+            graph.edge(CutGraph.SOURCE, node, _PER_NS * saved_ns([node], in_loop, sizes))
         for value in reads(node):
             if value not in ours:
                 graph.edge(value, node, FOREVER)
@@ -198,9 +198,9 @@ def _graph(
 
 def _carrying(value: ir.Value, sizes: StepSizes) -> int:
     """Return the cost of carrying ``value``, or FOREVER if impossible. Bytes decide between equal times."""
-    if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.not_a_stack(value) is not None:
+    if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.stack_obstacle(value) is not None:
         return FOREVER
-    return _PER_NS * carrying_ns(value, sizes) + min(_PER_NS - 1, sizes.step(value))
+    return _PER_NS * stack_transfer_ns(value, sizes) + min(_PER_NS - 1, sizes.step_bytes(value))
 
 
 def _carried(
@@ -231,7 +231,7 @@ def _memory(carried: Sequence[ir.Value], loop: ScanView, sizes: StepSizes) -> tu
             detail = f"the rank of '{value.name}' is not known, but a result of the loop needs a rank"
             return NotApplicable("RANK-UNKNOWN", detail, silent=True), alive
         stack = {value: Operand(value, True, value)}
-        refusal = sizes.not_a_stack(value) or alive.refusal(stack)
+        refusal = sizes.stack_obstacle(value) or alive.refusal(stack)
         if refusal is not None:
             return refusal, alive
         alive.hold(stack)

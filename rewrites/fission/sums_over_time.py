@@ -70,7 +70,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 def _summed(output: ScanOutput, sizes: StepSizes, ctx: Context) -> _Sum | None:
     outer, inner = output.outer, output.inner
-    if outer is None or outer.is_graph_output() or sizes.step(inner) * sizes.steps <= ctx.options.memory_budget:
+    if outer is None or outer.is_graph_output() or sizes.step_bytes(inner) * sizes.steps <= ctx.options.memory_budget:
         return None
     readers, dims, kind = list(outer.uses()), static_dims(inner), inner.dtype
     if len(readers) != 1 or dims is None or kind is None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.analysis.shapes.refine import settled_beside
+from rewrites.analysis.shapes.refine import body_with_kept_shapes
 from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -40,9 +40,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     candidates = [collecting for state in loop.states if (collecting := _collecting(state, loop)) is not None]
     if not candidates:
         return NOTHING_HERE
-    with settled_beside(loop, ctx, {}):
+    with body_with_kept_shapes(loop, ctx, {}):
         candidates = [collecting for collecting in candidates if _can_join(collecting)]
-    with settled_beside(loop, ctx, {}) as settled:
+    with body_with_kept_shapes(loop, ctx, {}) as settled:
         collected = [_collected(collecting) for collecting in candidates if _can_join(collecting)] if settled else []
     if not collected:
         return NOTHING_HERE

@@ -69,7 +69,7 @@ def _scatter_nd(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite
     sizes = [dim for dim in others if isinstance(dim, int)]
     if len(sizes) < len(others) or flat.shape[0] != int(np.prod(sizes, dtype=np.int64)):
         return None
-    index = flat.moved(lambda array: array[:, axis]).uniform
+    index = flat.rearranged(lambda array: array[:, axis]).uniform
     if index is None or not _counts_through(flat, axis, sizes):
         return None
     leading, rest = indices.const.ndim - 1, dims[depth:]
@@ -88,7 +88,7 @@ def _counts_through(flat: AffineExpression, axis: int, sizes: list[int]) -> bool
     """
     if not sizes:
         return True
-    rest = flat.moved(lambda array: np.delete(array, axis, 1)).numbers
+    rest = flat.rearranged(lambda array: np.delete(array, axis, 1)).numbers
     wanted = np.stack(np.unravel_index(np.arange(flat.shape[0]), sizes), 1)
     return rest is not None and bool((rest == wanted).all())
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, Dim, at_least, within
+from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, Dim, at_least, counts_exactly
 from rewrites.analysis.induction.emission import emit, exceeds, larger, scalar_of, smaller
 from rewrites.analysis.induction.induction_variables import integers_of
 from rewrites.analysis.induction.integers import Integers
@@ -63,7 +63,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     compared = [*(bound.room for bound in bounds), *(starts if isinstance(starts, list) else [])]
     rounded = [room.exact_to for room in compared if room.exact_to is not None]
     notes = []
-    if rounded and (fixed is None or not within(fixed, min(rounded))):
+    if rounded and (fixed is None or not counts_exactly(fixed, min(rounded))):
         if fixed is not None or min(rounded) < 1 << 24:
             return NotApplicable("LOOP-CONDITION", f"the condition compares in floating point, exact to {min(rounded)} only")
         if any(_may_cancel(room) for room in compared if room.exact_to is not None):
@@ -92,7 +92,7 @@ def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:
     for part in _conjuncts(loop.condition_out):
         if part is loop.condition_in or const_scalar(part) is True:
             continue
-        room = inside.room(part)
+        room = inside.positive_if_true(part)
         if room is None or room.const.size != 1:
             return None
         slope = -room.factor(STEP)
@@ -125,8 +125,8 @@ def _starts(condition: ir.Value | None, outside: Integers) -> list[AffineExpress
         return True
     rooms = []
     for part in _conjuncts(condition):
-        known = outside.truth(part)
-        room = outside.room(part)
+        known = outside.truth_in_all_steps(part)
+        room = outside.positive_if_true(part)
         if known is False:
             return False
         if known is None and (room is None or room.const.size != 1):

@@ -29,9 +29,9 @@ _UNKNOWN = "bounds onnx does not know"
 
 
 def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
-    """Replace the starts of each Slice by a new untyped input, unless onnx sees all its bounds.
+    """Replace the starts of each Slice by a new untyped input, unless onnx sees all bounds of the Slice.
 
-    A bound that a nested graph reads too is replaced by a copy for the Slice.
+    If a nested graph also reads a bound, onnx does not see it. In this case, the Slice gets a copy of the bound.
     """
     if opset_of(proto) < _BOUNDS_ARE_INPUTS:
         return
@@ -58,10 +58,13 @@ def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
 
 
 def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
-    """Declare the results of Slices of opset 10 without the names of the dimensions that they cut.
+    """Declare the results of Slices of opset 10, without the names of the dimensions that the Slices cut.
 
-    ``inferred``: the same model with inferred types. The rest of each declaration comes from it. Each of these Slices becomes an
-    unknown operator, so that onnx uses the declaration. Return True if there is such a Slice.
+    The other sizes of a declaration come from ``inferred``, the same model with inferred types. Each declared Slice becomes an
+    unknown operator in ``proto``, so that onnx uses the declaration.
+
+    Returns:
+        True if there is such a Slice.
     """
     if opset_of(proto) != _KEEPS_NAMES:
         return False
@@ -89,7 +92,7 @@ def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
 
 
 def constants_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
-    """Return the constant tensors of a graph, by name."""
+    """Return the constant tensors of ``graph``, by the names of their values."""
     tensors = {tensor.name: tensor for tensor in graph.initializer}
     for node in graph.node:
         tensor = _tensor_of(node.attribute[0]) if node.op_type == "Constant" and len(node.attribute) == 1 else None

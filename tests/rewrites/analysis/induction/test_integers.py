@@ -6,7 +6,7 @@ import pytest
 
 from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, Dim, at_least
 from rewrites.analysis.induction.integers import Integers
-from rewrites.analysis.shapes.refine import sharpen
+from rewrites.analysis.shapes.refine import refine_shapes
 from tests.rewrites.apply import prepared
 
 
@@ -112,5 +112,5 @@ def test_sizes_that_inference_left_open_are_found(nodes: str, found: list[int | 
     ctx = prepared(f"g (float[B,4] x) => (float[{rank}] y) <{weights}> {{ {nodes} y = Neg (z) }}", check=False)
     (value,) = [value for node in ctx.model.graph for value in node.outputs if value.name == "z"]
     value.shape = ir.Shape([None] * len(found))
-    assert sharpen([value], ctx)
+    assert refine_shapes([value], ctx)
     assert [dim if isinstance(dim, int) else dim.value for dim in value.shape.dims] == found
