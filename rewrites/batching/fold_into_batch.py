@@ -219,10 +219,7 @@ def max_unpool(call: Call) -> Sequence[Result]:
 
 
 def _offsets_of_steps(call: Call, size: Dim) -> ir.Value:
-    """Return the index of the first element of each step among the elements of all steps.
-
-    ``size``: the number of elements of a step.
-    """
+    """Return the offsets of the steps in the flattened batch. A step has ``size`` elements."""
     b = call.build
     starts = b.op("Mul", count_up(b, call.steps), size if isinstance(size, ir.Value) else b.const([size]))
     return unsqueeze(b, starts, range(1, 1 + call.rank(0)))
@@ -233,10 +230,7 @@ _WEIGHTS = (1, 2, 3, 7)
 
 @rule("GRU", "LSTM", "RNN", since=7)
 def recurrent(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis of data, states and lengths.
-
-    A node with the attribute ``layout`` is refused.
-    """
+    """Merge the steps into the batch axis of data, states and lengths. The attribute ``layout`` is refused."""
     call.require_steps("onnxruntime crashes on an empty batch")
     call.require_shared(*_WEIGHTS)
     if call.node.attributes.get_int("layout", 0):

@@ -86,7 +86,7 @@ def _by_definition(call: Call) -> ir.Value:
 
 
 def _broadcastable(call: Call, index: int, rank: int) -> ir.Value:
-    """Return operand ``index``, a scale or zero point, with axes inserted so that it broadcasts with the data.
+    """Return operand ``index``, a scale or zero point, with axes to broadcast with the data.
 
     ``rank``: the rank of the data in one step.
     """

@@ -31,7 +31,7 @@ _MODULES = (
 
 @dataclass(frozen=True)
 class _Entry:
-    """A batching rule, and the opsets for which it holds: from ``since`` (inclusive) to ``until`` (exclusive)."""
+    """A batching rule for the opsets from ``since`` (inclusive) to ``until`` (exclusive)."""
 
     rule: BatchingRule
     since: int
@@ -93,7 +93,7 @@ def has_rule(node: ir.Node) -> bool:
 
 
 def batch(call: Call) -> Sequence[Result] | NotApplicable:
-    """Emit the operator of ``call`` for all steps at once. Return its results, or a reason if it is refused.
+    """Emit the operator of ``call`` for all steps at once. Return its results, or a reason against it.
 
     There is one result for each output of the node. A batched result has the output's type, and the output's shape with the steps
     as an extra axis 0. A result may also be an operand of the call, or a constant such as the Shape of a batched value. If the call

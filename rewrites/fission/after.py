@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.cut.step_costs import bytes_transfer_ns, has_few_rows, saved_ns
+from rewrites.analysis.cut.step_costs import has_few_rows, move_ns, saved_ns
 from rewrites.analysis.dependence import is_deterministic, reads
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Operand, has_rule
@@ -158,20 +158,12 @@ def _trimmed(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: Lea
         if not group.crossing.members or group.has_few_rows:
             continue
         read, written = group.crossing.size, groups.least_results(node)
-        if (
-            not group.copies
-            and read <= 2 * written
-            and bytes_transfer_ns(read, sizes) <= group.least_ns + bytes_transfer_ns(written, sizes)
-        ):
+        if not group.copies and read <= 2 * written and move_ns(read, sizes) <= group.least_ns + move_ns(written, sizes):
             continue
         members = groups.backward_slice(node)
         inside = {value for member in members for value in member.outputs}
         written = sum(map(sizes.step_bytes, _leaving(inside, members)))
-        if (
-            group.copies
-            or read > 2 * written
-            or bytes_transfer_ns(read, sizes) > saved_ns(members, 0, sizes) + bytes_transfer_ns(written, sizes)
-        ):
+        if group.copies or read > 2 * written or move_ns(read, sizes) > saved_ns(members, 0, sizes) + move_ns(written, sizes):
             groups.keep(members)
     return [node for node in nodes if node in groups.chosen]
 

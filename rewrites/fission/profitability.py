@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.cut.step_costs import has_few_rows, saved_ns, stack_read_ns, stack_transfer_ns, weight_bytes
+from rewrites.analysis.cut.step_costs import has_few_rows, saved_ns, stack_read_ns, transfer_ns, weight_bytes
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.plain_text import counted
 from rewrites.fission.stacks import Stacks
@@ -168,7 +168,7 @@ def _dearer_than_their_source(
         results = [value for value in values if any(user not in moved for user, _ in value.uses())]
         if len(results) < 2 or any(value in bound for value in values):
             continue
-        carried = sum(stack_transfer_ns(value, sizes) for value in results)
+        carried = sum(transfer_ns(value, sizes) for value in results)
         entering = {value: None for node in group for value in node.inputs if value is not None and value.producer() not in group}
         read = sum(stack_read_ns(value, sizes) for value in entering if stacks.get(value).batched)
         if carried > read + saved_ns(group, weight_bytes(group, sizes), sizes):

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.components import Components
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.cut.step_costs import saved_ns, stack_transfer_ns, weight_bytes
+from rewrites.analysis.cut.step_costs import saved_ns, transfer_ns, weight_bytes
 from rewrites.analysis.dependence import is_deterministic, nodes_computing, reads
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Operand
@@ -49,7 +49,7 @@ class StateCut:
 
     def cost(self, sizes: StepSizes) -> int:
         """Return the time in ns per step that writing and reading the carried values takes."""
-        return sum(stack_transfer_ns(value, sizes) for value in self.carried)
+        return sum(transfer_ns(value, sizes) for value in self.carried)
 
 
 class CutGraph:
@@ -200,7 +200,7 @@ def _carrying(value: ir.Value, sizes: StepSizes) -> int:
     """Return the cost of carrying ``value``, or FOREVER if impossible. Bytes decide between equal times."""
     if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.stack_obstacle(value) is not None:
         return FOREVER
-    return _PER_NS * stack_transfer_ns(value, sizes) + min(_PER_NS - 1, sizes.step_bytes(value))
+    return _PER_NS * transfer_ns(value, sizes) + min(_PER_NS - 1, sizes.step_bytes(value))
 
 
 def _carried(

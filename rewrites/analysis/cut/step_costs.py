@@ -16,13 +16,13 @@ import onnx_ir as ir
 from rewrites.analysis.cut.sizes import StepSizes
 
 __all__ = [
-    "stack_transfer_ns",
+    "transfer_ns",
     "has_few_rows",
     "product_ns",
     "stack_read_ns",
     "loop_start_ns",
     "saved_ns",
-    "bytes_transfer_ns",
+    "move_ns",
     "weight_bytes",
 ]
 
@@ -36,16 +36,16 @@ _MANY_ROWS = 16
 _ASSUMED_ROWS = 4
 
 
-def bytes_transfer_ns(step_bytes: int, sizes: StepSizes) -> int:
+def move_ns(step_bytes: int, sizes: StepSizes) -> int:
     """Return the time per step to write ``step_bytes`` bytes to a stack and to read them again, in ns."""
     if step_bytes * sizes.steps <= _CACHE:
         return step_bytes // _NEAR_BYTES_PER_NS
     return _FAR_NS + step_bytes // _FAR_BYTES_PER_NS
 
 
-def stack_transfer_ns(value: ir.Value, sizes: StepSizes) -> int:
+def transfer_ns(value: ir.Value, sizes: StepSizes) -> int:
     """Return the time per step to write ``value`` to a stack in one loop and to read it in another loop."""
-    return _CARRY_NS + bytes_transfer_ns(sizes.step_bytes(value), sizes)
+    return _CARRY_NS + move_ns(sizes.step_bytes(value), sizes)
 
 
 def stack_read_ns(value: ir.Value, sizes: StepSizes) -> int:
@@ -53,7 +53,7 @@ def stack_read_ns(value: ir.Value, sizes: StepSizes) -> int:
 
     The time to write the stack does not count, because the stack exists in any case.
     """
-    return _READ_NS + bytes_transfer_ns(sizes.step_bytes(value), sizes) // 2
+    return _READ_NS + move_ns(sizes.step_bytes(value), sizes) // 2
 
 
 def loop_start_ns(sizes: StepSizes) -> int:
@@ -74,7 +74,7 @@ def has_few_rows(node: ir.Node, sizes: StepSizes) -> bool:
         return bool(weights)
     hidden = max(1, rows) if weights <= _WEIGHT_RATES[0][0] else 1
     saved = sizes.options.costs.node + _reading(weights, weights) // hidden
-    return rows < _MANY_ROWS and bytes_transfer_ns(sizes.step_bytes(node.outputs[0]), sizes) <= saved
+    return rows < _MANY_ROWS and move_ns(sizes.step_bytes(node.outputs[0]), sizes) <= saved
 
 
 def weight_bytes(nodes: Iterable[ir.Node], sizes: StepSizes) -> int:

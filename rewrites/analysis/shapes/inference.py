@@ -161,10 +161,7 @@ def _may_be_sequence(node: ir.Node) -> bool:
 
 @dataclass(frozen=True)
 class _State:
-    """A state of a Loop: its value ``inner`` in the body, and what it receives.
-
-    ``received``: the initial value and the next value of the state.
-    """
+    """A state of a Loop: ``inner`` is its value in the body, ``received`` is (initial value, next value)."""
 
     loop: ir.Node
     inner: ir.Value

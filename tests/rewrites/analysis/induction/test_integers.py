@@ -90,7 +90,7 @@ def test_what_is_never_negative_in_a_step_is_proven(value: AffineExpression, ste
 
 def test_affine_arithmetic_broadcasts_and_keeps_what_floats_can_hold() -> None:
     two = AffineExpression.of(np.array([[1], [2]])) * AffineExpression.symbol(STEP)
-    total = two.limited(1 << 24) + AffineExpression.of(np.array([10, 20]))
+    total = two.with_exact_limit(1 << 24) + AffineExpression.of(np.array([10, 20]))
     assert total.const.tolist() == [[10, 20], [10, 20]]
     assert total.terms[STEP].tolist() == [[1, 1], [2, 2]]
     assert total.exact_to == 1 << 24
