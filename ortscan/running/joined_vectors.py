@@ -11,7 +11,7 @@ from onnx.external_data_helper import uses_external_data
 
 from ortscan.base.proto_graphs import all_graphs, bodies_of
 from ortscan.ort.model_errors import error_of_onnx, without_weights
-from rewrites.analysis.shapes.long_vectors import GROWING, LONGEST, Measure, Part, Vectors, VectorStep, largest_number
+from rewrites.analysis.shapes.long_vectors import GROWING, LONGEST, Part, SizeBounds, VectorBounds, VectorNode, largest_number
 
 __all__ = ["endless_joins", "has_long_vectors"]
 
@@ -33,14 +33,14 @@ def endless_joins(proto: onnx.ModelProto) -> list[str]:
         return []
     offender = _first_endless(proto, {})
     if offender is not None:
-        offender = _first_endless(proto, {name: Measure(max(1, many // _UNIT)) for name, many in _known_lengths(proto).items()})
+        offender = _first_endless(proto, {name: SizeBounds(max(1, many // _UNIT)) for name, many in _known_lengths(proto).items()})
     if offender is None:
         return []
     return [f"{offender.operator} '{offender.outputs[0]}' joins more than {_MOST_JOINED} elements"]
 
 
-def _first_endless(proto: onnx.ModelProto, known: Mapping[Hashable, Measure]) -> VectorStep | None:
-    vectors = Vectors(lambda _: Measure(), _functions(proto), _MOST_JOINED, joined_only=True, known=known)
+def _first_endless(proto: onnx.ModelProto, known: Mapping[Hashable, SizeBounds]) -> VectorNode | None:
+    vectors = VectorBounds(lambda _: SizeBounds(), _functions(proto), _MOST_JOINED, only_concat_lengthens=True, better_bounds=known)
     return vectors.offender if vectors.too_long(_part(proto.graph)) else None
 
 
@@ -92,13 +92,13 @@ def has_long_vectors(proto: onnx.ModelProto) -> bool:
         _length(info) <= LONGEST for info in infos
     ):
         return any(max(tensor.dims, default=1) > LONGEST for graph in all_graphs(proto) for tensor in graph.initializer)
-    own = {info.name: Measure(_length(info)) for info in infos}
+    own = {info.name: SizeBounds(_length(info)) for info in infos}
     own |= {tensor.name: _of_tensor(tensor) for graph in all_graphs(proto) for tensor in graph.initializer}
 
-    def measure(name: Hashable) -> Measure:
-        return own.get(str(name), Measure())
+    def measure(name: Hashable) -> SizeBounds:
+        return own.get(str(name), SizeBounds())
 
-    return Vectors(measure, _functions(proto), LONGEST).too_long(_part(proto.graph))
+    return VectorBounds(measure, _functions(proto), LONGEST).too_long(_part(proto.graph))
 
 
 def _functions(proto: onnx.ModelProto) -> Mapping[Hashable, Part]:
@@ -113,17 +113,17 @@ def _part(graph: onnx.GraphProto) -> Part:
     return Part(names[0], list(_steps(graph.node)), names[1])
 
 
-def _steps(nodes: Iterable[onnx.NodeProto]) -> Iterator[VectorStep]:
+def _steps(nodes: Iterable[onnx.NodeProto]) -> Iterator[VectorNode]:
     for node in nodes:
         plain = node.domain in ("", "ai.onnx")
-        constant = Measure()
+        constant = SizeBounds()
         for attribute in node.attribute if plain and node.op_type in ("Constant", "ConstantOfShape") else ():
             if attribute.HasField("t"):
                 constant = _of_tensor(attribute.t)
             elif attribute.name in ("value_int", "value_ints"):
-                constant = Measure(len(attribute.ints) or 1, max(1, abs(attribute.i), *map(abs, attribute.ints)))
+                constant = SizeBounds(len(attribute.ints) or 1, max(1, abs(attribute.i), *map(abs, attribute.ints)))
         operator = node.op_type if plain else (node.domain, node.op_type, node.overload)
-        yield VectorStep(operator, node.input, node.output, [_part(body) for body in bodies_of(node)], constant)
+        yield VectorNode(operator, node.input, node.output, [_part(body) for body in bodies_of(node)], constant)
 
 
 def _length(info: onnx.ValueInfoProto) -> int:
@@ -131,8 +131,8 @@ def _length(info: onnx.ValueInfoProto) -> int:
     return max([1, *sizes])
 
 
-def _of_tensor(tensor: onnx.TensorProto) -> Measure:
+def _of_tensor(tensor: onnx.TensorProto) -> SizeBounds:
     length = max([1, *tensor.dims])
     if length > _MOST_ELEMENTS or uses_external_data(tensor) or len(tensor.dims) > 1:
-        return Measure(length)
-    return Measure(length, largest_number(onnx.numpy_helper.to_array(tensor)))
+        return SizeBounds(length)
+    return SizeBounds(length, largest_number(onnx.numpy_helper.to_array(tensor)))

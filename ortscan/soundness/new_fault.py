@@ -27,7 +27,7 @@ from ortscan.running.runner import Runner, on_one_thread
 from ortscan.soundness.output_shapes import contradictory_outputs
 from ortscan.soundness.shape_agreement import disagreement
 from rewrites.analysis.shapes.long_vectors import has_long_vectors
-from rewrites.analysis.shapes.shown_scopes import give_own_names, given_to, show_captured_constants
+from rewrites.analysis.shapes.shown_scopes import feedable_inputs, make_names_unique, show_captured_constants
 from rewrites.base.errors import InvariantBroken, UnsupportedModel
 from rewrites.base.lazy import lazy
 from rewrites.base.plain_text import quoted
@@ -86,7 +86,7 @@ class Original:
         """
         shown = onnx.ModelProto()
         shown.CopyFrom(self.proto)
-        show_captured_constants(shown.graph, given_to(shown))
+        show_captured_constants(shown.graph, feedable_inputs(shown))
         return _inference_fault(self.loaded, shown)
 
 
@@ -155,7 +155,7 @@ def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
 
     shown = onnx.ModelProto()
     shown.CopyFrom(proto)
-    give_own_names(shown)
+    make_names_unique(shown)
 
     def infer(follow: bool) -> str | None:
         return error_of_onnx(lambda: onnx.shape_inference.infer_shapes(shown, check_type=True, strict_mode=True, data_prop=follow))

@@ -17,7 +17,7 @@ from ortscan.running.constraints import learn_sizes
 from ortscan.running.graph_index import all_nodes
 from ortscan.running.joined_vectors import has_long_vectors
 from ortscan.running.specs import input_specs
-from rewrites.analysis.shapes.shown_scopes import give_own_names, given_to, show_captured_constants
+from rewrites.analysis.shapes.shown_scopes import feedable_inputs, make_names_unique, show_captured_constants
 from rewrites.analysis.shapes.unknown_bounds import hide_unknown_bounds
 from rewrites.base.errors import is_raised_by
 
@@ -124,9 +124,9 @@ def _bare(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) ->
         if info.type.HasField("tensor_type"):
             info.type.tensor_type.ClearField("shape")
     proto.graph.ClearField("value_info")
-    show_captured_constants(proto.graph, given_to(proto))
+    show_captured_constants(proto.graph, feedable_inputs(proto))
     hide_unknown_bounds(proto)
-    give_own_names(proto)
+    make_names_unique(proto)
     return proto
 
 

@@ -20,9 +20,8 @@ T = TypeVar("T")
 class Domain(Generic[T]):
     """Computes facts of one kind about values, and caches them.
 
-    The analysis follows chains of at most ``deepest`` operators.
-
-    ``transfer``: for each standard operator, the function (domain, node) that returns the fact about its result, or None.
+    A subclass defines the attribute ``transfer``. It maps the type of a standard operator to a function ``(domain, node)``, which
+    returns the fact about the node's result, or None. The analysis follows chains of at most ``deepest`` operators.
     """
 
     transfer: Mapping[str, Callable[[Any, ir.Node], T | None]]
@@ -47,17 +46,17 @@ class Domain(Generic[T]):
         return self.of(node.inputs[index]) if index < len(node.inputs) else None
 
     def read(self, value: ir.Value) -> T | None:
-        """Compute the fact about ``value`` from its producer.
+        """Compute the fact about ``value`` from the node that produces the value.
 
-        A domain with other sources of facts overrides this method.
+        A subclass overrides this method if it also knows facts that do not come from nodes.
         """
         node = value.producer()
         return None if node is None else self.transferred(node)
 
     def transferred(self, node: ir.Node) -> T | None:
-        """Return the fact about the result of ``node``, by the transfer function of its operator.
+        """Return the fact about the result of ``node``. The transfer function of its operator computes it.
 
-        Return None if there is no transfer function.
+        Return None if the operator has no transfer function.
         """
         transfer = self.transfer.get(node.op_type) if node.domain == "" else None
         return None if transfer is None else transfer(self, node)

@@ -17,8 +17,8 @@ from rewrites.ops.traits import operators
 __all__ = [
     "cannot_fail",
     "is_deterministic",
-    "kept_anyway",
-    "nodes_behind",
+    "must_stay",
+    "nodes_computing",
     "not_repeatable",
     "reads",
     "unread_in_loop",
@@ -51,17 +51,19 @@ def varying_values(body: ir.Graph, seeds: Iterable[ir.Value]) -> set[ir.Value]:
     return varying
 
 
-def nodes_behind(body: ir.Graph | Sequence[ir.Node], wanted: Iterable[ir.Value], known: Collection[ir.Value] = ()) -> list[ir.Node]:
+def nodes_computing(
+    body: ir.Graph | Sequence[ir.Node], wanted: Iterable[ir.Value], available: Collection[ir.Value] = ()
+) -> list[ir.Node]:
     """Return the nodes of ``body`` that must run to compute the values ``wanted``, in body order.
 
-    The values ``known`` are already available, so the nodes that compute only them need not run.
+    ``available``: values that are already computed. No node needs to run to compute them.
     """
-    needed = {value for value in wanted if value not in known}
+    needed = {value for value in wanted if value not in available}
     nodes = list[ir.Node]()
     for node in reversed(body):
         if any(value in needed for value in node.outputs):
             nodes.append(node)
-            needed.update(value for value in reads(node) if value not in known)
+            needed.update(value for value in reads(node) if value not in available)
     return nodes[::-1]
 
 
@@ -74,7 +76,7 @@ def is_deterministic(node: ir.Node) -> bool:
 def not_repeatable(node: ir.Node) -> NotApplicable | None:
     """Return a reason if ``node`` must run exactly once per step of its loop, else None.
 
-    The reason is that the node may return different results each time, or that it computes the statistics of a batch.
+    There are two reasons: the node may return different results each time, or it computes the statistics of a batch.
     """
     if is_deterministic(node):
         return None
@@ -108,20 +110,20 @@ def cannot_fail(node: ir.Node) -> bool:
 
 
 def unread_in_loop(loop: Loop) -> list[ir.Node]:
-    """Return the nodes that can be removed from the body of ``loop``: nothing reads their outputs.
+    """Return the nodes whose outputs nothing reads in the body of ``loop``, so that they can be removed.
 
-    Nodes of branches in the body are included.
+    Nodes in the branches of Ifs in the body are included.
     """
-    kept = kept_anyway(loop)
+    kept = must_stay(loop)
     return unread_nodes(loop.body, [value for node in kept for value in node.outputs]) if kept else _unread_with_branches(loop.body)
 
 
-def kept_anyway(loop: Loop) -> list[ir.Node]:
+def must_stay(loop: Loop) -> list[ir.Node]:
     """Return the nodes in the body of ``loop`` that must stay even if nothing reads their outputs.
 
-    There are such nodes only in a Loop whose condition may be an empty tensor: all nodes that may fail. If one of them fails, it
-    ends the run before onnxruntime reads the empty condition. If the condition is known to have one element, or if it never stops
-    the Loop, return no nodes.
+    Such nodes exist only in a Loop whose condition may be an empty tensor: all nodes that may fail. If a node fails, the run ends
+    before onnxruntime reads the empty condition. If the condition is known to have one element, or if it never stops the Loop,
+    return no nodes.
     """
     if not isinstance(loop, LoopView) or loop.never_stops_early or static_dims(loop.condition_out) in ((), (1,)):
         return []
@@ -135,12 +137,12 @@ def _unread_with_branches(graph: ir.Graph) -> list[ir.Node]:
     return dead + [node for branch in branches for node in _unread_with_branches(branch)]
 
 
-def unread_nodes(body: ir.Graph, also: Iterable[ir.Value] = ()) -> list[ir.Node]:
+def unread_nodes(body: ir.Graph, also_needed: Iterable[ir.Value] = ()) -> list[ir.Node]:
     """Return the nodes of ``body`` whose outputs are not needed.
 
-    An output is needed if an output of ``body`` or a value in ``also`` is computed from it.
+    An output is needed if an output of ``body`` or a value in ``also_needed`` depends on it.
     """
-    live: set[ir.Value] = {*body.outputs, *also}
+    live: set[ir.Value] = {*body.outputs, *also_needed}
     dead = []
     for node in reversed(list(body)):
         if any(value in live for value in node.outputs):

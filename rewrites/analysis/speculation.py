@@ -16,7 +16,7 @@ from rewrites.graph.values import const_array, const_scalar, rank_of, static_dim
 from rewrites.graph.walk import node_graphs
 from rewrites.ops.traits import operators
 
-__all__ = ["INDEXED", "depends_on_numbers", "indices_fit", "not_speculatable", "runs_on_zeros"]
+__all__ = ["INDEXED", "node_failing_on_elements", "indices_fit", "node_failing_if_run", "runs_on_zeros"]
 
 
 _PLAIN = operators("calculates")
@@ -28,8 +28,8 @@ _MOST_ELEMENTS = 1 << 24
 _READABLE = 1 << 16
 
 
-def depends_on_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | None:
-    """Return a node of ``body`` that may fail if the elements of ``seeds`` change, or None.
+def node_failing_on_elements(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | None:
+    """Return a node of ``body`` that may fail for other elements of ``seeds``, or None.
 
     A node may fail if it divides integers, if it indexes a tensor, or if it reads sizes, counts or conditions. Operators that only
     calculate never fail; at worst they return NaN. Operators of other domains are assumed to fail.
@@ -38,15 +38,15 @@ def depends_on_numbers(body: ir.Graph, seeds: Iterable[ir.Value]) -> ir.Node | N
     return next((node for node in body if _may_fail(node, varying)), None)
 
 
-def not_speculatable(branch: ir.Graph) -> ir.Node | None:
+def node_failing_if_run(branch: ir.Graph) -> ir.Node | None:
     """Return a node of ``branch`` that may fail if the branch always runs, or None.
 
-    A node may fail if a size is unknown or if it fails for some elements. Constant operands, such as indices, are checked too: they
-    may be invalid, because the original may never have run the branch.
+    A node may fail if a size is unknown, or if an operand may have elements that it does not accept. Constant operands, such as
+    indices, are checked too: they may be invalid, because the original model may never have run the branch.
     """
     read = {value: None for node in branch for value in node.inputs if value is not None}
     seeds = [value for value in read if value.producer() is None or value.graph is not branch]
-    culprit = depends_on_numbers(branch, [value for value in seeds if const_array(value) is None])
+    culprit = node_failing_on_elements(branch, [value for value in seeds if const_array(value) is None])
     for node in branch:
         sized = all(value is None or static_dims(value) is not None for value in [*node.inputs, *node.outputs])
         if culprit is None and not cannot_fail(node) and not (sized and _accepts_its_constants(node)):
@@ -112,9 +112,9 @@ INDEXED: Mapping[str, Callable[[ir.Node, Sequence[int], np.ndarray], Sequence[in
 
 
 def indices_fit(node: ir.Node) -> bool:
-    """Return True if the indices of ``node`` are constant and in range. Return False if a size is unknown.
+    """Return True if the indices of ``node`` are constant and within the sizes of the indexed axes.
 
-    The operator of ``node`` is one of ``INDEXED``.
+    Return False if a size is unknown. The operator of ``node`` must be one of ``INDEXED``.
     """
     data, given = node.inputs[0], const_array(node.inputs[1])
     dims = None if data is None else static_dims(data)
@@ -123,9 +123,9 @@ def indices_fit(node: ir.Node) -> bool:
 
 
 def runs_on_zeros(branch: ir.Graph, ctx: Context) -> bool:
-    """Return True if onnxruntime runs ``branch`` without an error, with zeros for the values from outside.
+    """Run ``branch`` with zeros for the values from outside. Return True if onnxruntime raises no error.
 
-    Small constants keep their elements. Return False if a size is unknown or a tensor is too large to try.
+    Small constants from outside keep their elements. Return False if a size is unknown or a tensor is too large to try.
     """
     own = {value for node in branch for value in node.outputs} | set(branch.initializers.values())
     read = {value: None for node in branch for value in node.inputs if value is not None and value not in own}
@@ -149,9 +149,9 @@ def runs_on_zeros(branch: ir.Graph, ctx: Context) -> bool:
 
 
 def _zeros(name: str, dims: tuple[int, ...], kind: ir.DataType) -> list[onnx.NodeProto]:
-    """Return nodes that compute a tensor of zeros called ``name``.
+    """Return nodes that compute a tensor of zeros. Its name is ``name``, and its type is ``kind``.
 
-    They cast the zeros from float32, because every version of ConstantOfShape and Cast supports float32.
+    A Cast converts float32 zeros to this type, because every version of ConstantOfShape and Cast supports float32.
     """
     shape = onnx.helper.make_tensor(f"{name}/shape", onnx.TensorProto.INT64, [len(dims)], dims)
     return [

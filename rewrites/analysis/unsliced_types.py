@@ -19,40 +19,43 @@ from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.loops import Loop, ScanView
 
-__all__ = ["unscanned", "unsliced", "unsliced_among"]
+__all__ = ["unscannable", "unsliceable_among", "unsliceable_in_loop"]
 
 _ON_SEQUENCES = ("Concat", "Expand", "Gather", "Slice")
 _NO_NUMBERS = (ir.DataType.STRING, ir.DataType.UNDEFINED)
 _PACKED = frozenset(kind for kind in ir.DataType if kind not in _NO_NUMBERS and kind.bitwidth < 8)
 
 
-def unsliced_among(values: Iterable[ir.Value], opset: int) -> NotApplicable | None:
-    """Return a reason if ``opset`` cannot slice or join the element type of one of ``values``, else None."""
+def unsliceable_among(values: Iterable[ir.Value], opset: int) -> NotApplicable | None:
+    """Return a reason if the type of one of ``values`` cannot be sliced or joined in ``opset``, else None."""
     for value in values:
-        if value.dtype is not None and not _is_sliced(value.dtype, opset):
+        if value.dtype is not None and not _is_sliceable(value.dtype, opset):
             return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
     return None
 
 
-def unscanned(value: ir.Value) -> NotApplicable | None:
-    """Return a reason if several elements of ``value`` share a byte. No loop can scan or stack them."""
+def unscannable(value: ir.Value) -> NotApplicable | None:
+    """Return a reason if no loop can scan or stack ``value``: several of its elements share a byte."""
     if value.dtype is None or value.dtype not in _PACKED:
         return None
     return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
 
 
 @functools.cache
-def _is_sliced(kind: ir.DataType, opset: int) -> bool:
+def _is_sliceable(kind: ir.DataType, opset: int) -> bool:
     schemas = [onnx.defs.get_schema(op_type, max(opset, since.EXPAND)) for op_type in _ON_SEQUENCES]
     said = f"tensor({kind.name.lower()})"
     return all(said in constraint.allowed_type_strs for schema in schemas for constraint in schema.type_constraints[:1])
 
 
-def unsliced(loop: Loop, opset: int) -> NotApplicable | None:
-    """Return a reason if rewriting ``loop`` would slice or join values whose type does not support it."""
+def unsliceable_in_loop(loop: Loop, opset: int) -> NotApplicable | None:
+    """Return a reason if a rewrite of ``loop`` would slice or join values of an unsupported type.
+
+    Return None if all types are supported in ``opset``.
+    """
     values = [state.inner for state in loop.states]
     if isinstance(loop, ScanView):
         values += [scan.inner for scan in loop.scan_inputs if scan.axis or scan.reverse]
     moving = varying_values(loop.body, loop.body.inputs)
     values += [output.inner for output in loop.scan_outputs if output.axis or output.reverse or output.inner not in moving]
-    return unsliced_among(values, opset)
+    return unsliceable_among(values, opset)

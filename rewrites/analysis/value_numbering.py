@@ -16,7 +16,7 @@ _COMPARED_BYTES, _ATTRIBUTE_BYTES = 1 << 10, 1 << 12
 
 
 class SameValues:
-    """Gives the same number to values that are known to be equal.
+    """Numbers values, so that values with the same number are known to be equal.
 
     The numbers are valid as long as the model does not change.
     """
@@ -26,9 +26,9 @@ class SameValues:
         self._known: dict[ir.Value, int] = {}
 
     def number(self, value: ir.Value | None, depth: int = 0) -> int | None:
-        """Return the number of ``value``. Values with the same number are equal.
+        """Return the number of ``value``, or None if ``value`` is None.
 
-        Return None if ``value`` is None.
+        ``depth``: the number of nodes between ``value`` and the value of the first call. It limits the recursion.
         """
         value = through_identity(value)
         if value is None:
@@ -56,10 +56,10 @@ class SameValues:
 
 
 def through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | None]:
-    """Follow a chain of Transposes and Identities from its end ``value`` back to its source.
+    """Return the source of ``value``, before a chain of Transposes and Identities, and their permutation.
 
-    Return the source, and the permutation of its axes from the source to ``value``. The permutation is None if there is no
-    Transpose.
+    The permutation maps each axis of ``value`` to the axis of the source. It is None if the chain has no Transpose. If there is no
+    chain, the source is ``value``.
     """
     axes: tuple[int, ...] | None = None
     while (node := producer_of(value, "Identity", "Transpose")) is not None:
@@ -74,9 +74,9 @@ def through_transposes(value: ir.Value) -> tuple[ir.Value, tuple[int, ...] | Non
 
 
 def attribute_key(attribute: ir.Attr) -> Hashable:
-    """Return a key of an attribute. Attributes with the same key are equal.
+    """Return a key of ``attribute``. Attributes with the same key are equal.
 
-    A tensor of more than 4096 bytes is considered equal only to itself.
+    A tensor of more than 4096 bytes or of strings is only equal to itself.
     """
     if attribute.is_ref():
         return attribute.ref_attr_name

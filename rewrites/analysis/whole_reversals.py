@@ -38,51 +38,57 @@ class Reversal:
 
 
 class Reversals:
-    """Recognises reversals in a model whose main graph is ``main``.
+    """Recognises nodes that reverse a tensor along one axis. ``main`` is the main graph of the model.
 
-    In a loop body, bounds are recognised only if they are constant or come from outside the body.
+    In a loop body, a reversal is recognised only if its bounds are constant or come from outside the body.
     """
 
     def __init__(self, opset: int, main: ir.Graph) -> None:
         self._opset, self._main = opset, main
 
-    def read(self, node: ir.Node | None) -> Reversal | None:
+    def reversal_of(self, node: ir.Node | None) -> Reversal | None:
         """Return the reversal that ``node`` computes, or None if it computes no reversal."""
         reader = _READERS.get(node.op_type) if node is not None and node.domain == "" else None
         source = node.inputs[0] if node is not None and reader is not None and node.inputs else None
         if node is None or reader is None or source is None or source.shape is None:
             return None
         integers = Integers(self._opset, None if node.graph is self._main else node.graph)
-        axis = reader(_Reader(integers, source, len(source.shape)), node)
+        axis = reader(_SizeReader(integers, source, len(source.shape)), node)
         return None if axis is None else Reversal(source, axis)
 
 
-class _Reader:
-    """Compares integers in a model with the sizes of one tensor, ``source``."""
+class _SizeReader:
+    """Compares integers in a model with the sizes of the tensor ``source``."""
 
     def __init__(self, integers: Integers, source: ir.Value, rank: int) -> None:
         self.integers, self.source, self.rank = integers, source, rank
 
-    def is_size(self, expression: AffineExpression | None, axis: int, less: int = 0) -> bool:
-        """Return True if ``expression`` is known to be the size of ``axis`` of the source, minus ``less``."""
+    def is_size(self, expression: AffineExpression | None, axis: int, minus: int = 0) -> bool:
+        """Return True if ``expression`` is known to be the size of ``axis`` of the source, less ``minus``."""
         size = self._size(self.source, axis)
         if expression is None or size is None or expression.const.size != 1:
             return False
-        return surely_equal(self._from_the_source(expression.reshaped(())), size - less)
+        return surely_equal(self._with_source_sizes(expression.reshaped(())), size - minus)
 
     def _size(self, value: ir.Value, axis: int) -> AffineExpression | None:
         source, axes = through_transposes(value)
         return self.integers.size_of(source, axis if axes is None else axes[axis])
 
-    def _from_the_source(self, expression: AffineExpression) -> AffineExpression:
-        """Return ``expression`` with sizes of transposed tensors replaced by sizes of the Transposes' inputs."""
+    def _with_source_sizes(self, expression: AffineExpression) -> AffineExpression:
+        """Return ``expression`` with each size of a transposed tensor replaced by a size of its source.
+
+        The source is the tensor before the Transposes.
+        """
         sizes: Mapping[Symbol, AffineExpression | None] = {
             symbol: self._size(symbol.value, symbol.axis) for symbol in expression.terms if isinstance(symbol, Dim)
         }
         return expression.substituted({symbol: size for symbol, size in sizes.items() if size is not None})
 
-    def every_element(self, value: ir.Value | None) -> AffineExpression | None:
-        """Return the value that all elements of a tensor have; None if it is unknown or the elements differ."""
+    def uniform_value(self, value: ir.Value | None) -> AffineExpression | None:
+        """Return the expression of the number that all elements of ``value`` have.
+
+        Return None if the number is unknown or the elements differ.
+        """
         expression = self.integers.of(value)
         if expression is not None and expression.const.size:
             return expression.uniform
@@ -90,12 +96,12 @@ class _Reader:
         if value is None or node is None or node.graph is self.integers.body:
             return None
         if node.op_type in operators("copies") or (node.op_type == "Cast" and value.dtype in INTEGERS):
-            return self.every_element(node.inputs[0])
+            return self.uniform_value(node.inputs[0])
         filled = node.attributes.get_tensor("value") if node.op_type == "ConstantOfShape" else None
         return AffineExpression.of(filled.numpy()).uniform if filled is not None and filled.numpy().dtype.kind == "i" else None
 
 
-def _slice(reader: _Reader, node: ir.Node) -> int | None:
+def _slice(reader: _SizeReader, node: ir.Node) -> int | None:
     if len(node.inputs) < 5:
         return None
     starts, ends, steps = (reader.integers.operand(node, index) for index in (1, 2, 4))
@@ -111,10 +117,10 @@ def _slice(reader: _Reader, node: ir.Node) -> int | None:
     whole = end <= -_FAR if size is None else end < -size
     start = starts.number
     from_last = start is not None and (start == -1 or start >= (_FAR if size is None else size - 1))
-    return axis if whole and (from_last or reader.is_size(starts, axis, less=1)) else None
+    return axis if whole and (from_last or reader.is_size(starts, axis, minus=1)) else None
 
 
-def _gather(reader: _Reader, node: ir.Node) -> int | None:
+def _gather(reader: _SizeReader, node: ir.Node) -> int | None:
     axis, indices = axis_of(node, 0, reader.rank), node.inputs[1]
     if indices is None or rank_of(indices) != 1:
         return None
@@ -127,23 +133,23 @@ def _gather(reader: _Reader, node: ir.Node) -> int | None:
             return None
         return axis if np.array_equal(numbers % size, np.arange(size)[::-1]) else None
     row = Progressions(reader.integers).of(indices)
-    if row is None or row.number.factor(INDEX) != -1 or not reader.is_size(row.number.without(INDEX), axis, less=1):
+    if row is None or row.element.factor(INDEX) != -1 or not reader.is_size(row.element.without(INDEX), axis, minus=1):
         return None
-    return axis if reader.is_size(row.count, axis) else None
+    return axis if reader.is_size(row.length, axis) else None
 
 
-def _reverse_sequence(reader: _Reader, node: ir.Node) -> int | None:
+def _reverse_sequence(reader: _SizeReader, node: ir.Node) -> int | None:
     axis = node.attributes.get_int("time_axis", 0) % reader.rank
-    return axis if reader.is_size(reader.every_element(node.inputs[1]), axis) else None
+    return axis if reader.is_size(reader.uniform_value(node.inputs[1]), axis) else None
 
 
 _READERS = {"Gather": _gather, "ReverseSequence": _reverse_sequence, "Slice": _slice}
 
 
 def keep_sizes_of_reversals(graph: ir.Graph, opset: int) -> None:
-    """Set the sizes of the results of reversals and Transposes to those of their inputs.
+    """Copy known sizes from the inputs of reversals and Transposes to their results.
 
-    ``graph`` is the main graph. Nodes in bodies are included.
+    ``graph``: the main graph. Nodes in its bodies are included.
     """
     reversals = Reversals(opset, graph)
     for node in all_nodes(graph):
@@ -157,6 +163,6 @@ def keep_sizes_of_reversals(graph: ir.Graph, opset: int) -> None:
             continue
         if node.op_type == "Transpose":
             dims = [dims[axis] for axis in perm_of(node, len(dims))]
-        elif reversals.read(node) is None:
+        elif reversals.reversal_of(node) is None:
             continue
         result.shape = refined(forgotten(result.shape, is_unknown), ir.Shape(dims))

@@ -14,7 +14,16 @@ from rewrites.batching.call import Call, Operand
 from rewrites.graph.builder import Builder
 from rewrites.ops.versions import DYNAMIC, axis_of, gather, ints_operand, unsqueeze
 
-__all__ = ["after_steps", "aligned", "axes_after_steps", "axis_after_steps", "expanded", "repeated", "unit_axes", "with_rank"]
+__all__ = [
+    "after_steps",
+    "aligned_operands",
+    "axes_after_steps",
+    "axis_after_steps",
+    "stacked_operand",
+    "stacked_value",
+    "with_rank",
+    "with_unit_axes",
+]
 
 _NO_EXPAND_KERNEL = frozenset(
     {ir.DataType.BFLOAT16, ir.DataType.FLOAT8E4M3FN, ir.DataType.FLOAT8E4M3FNUZ, ir.DataType.FLOAT8E5M2, ir.DataType.FLOAT8E5M2FNUZ}
@@ -40,12 +49,12 @@ def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
         default: The default of the attribute.
         index: The operand to which the axis belongs.
     """
-    operand = call.given(index)
+    operand = call.optional_operand(index)
     return after_steps(axis_of(call.node, default, None if operand is None else operand.rank))
 
 
 def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Value:
-    """Return the axes that operand ``index`` contains, shifted for the extra axis 0.
+    """Return operand ``index``, which contains axes, with the axes shifted for the extra axis 0.
 
     ``rank``: the per-step rank of the tensor to which the axes belong, if known. The shifted axes are then non-negative.
     """
@@ -62,37 +71,37 @@ def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Valu
     return b.op("Where", b.op("Less", numbers, zero), from_end, b.op("Add", numbers, unit))
 
 
-def unit_axes(call: Call, operand: Operand, rank: int, at: int) -> ir.Value:
+def with_unit_axes(call: Call, operand: Operand, rank: int, first_axis: int) -> ir.Value:
     """Insert axes of size 1 into ``operand`` so that it broadcasts with a value of ``rank`` axes per step.
 
-    ``at``: the per-step axis of that value with which the first per-step axis of ``operand`` is aligned.
+    ``first_axis``: the per-step axis of that value that corresponds to the first per-step axis of ``operand``.
     """
     if operand.rank is None:
         raise call.refuse("RANK-UNKNOWN", f"the rank of {operand.inner.name!r} is not known")
-    after = at + operand.rank
+    after = first_axis + operand.rank
     if not operand.batched:
         return unsqueeze(call.build, operand.value, range(operand.rank, operand.rank + rank - after))
-    return unsqueeze(call.build, operand.value, [*range(1, 1 + at), *range(1 + after, 1 + rank)])
+    return unsqueeze(call.build, operand.value, [*range(1, 1 + first_axis), *range(1 + after, 1 + rank)])
 
 
 def with_rank(call: Call, operand: Operand, rank: int) -> ir.Value:
-    """Insert axes of size 1 into ``operand`` after the steps, so that it has ``rank`` axes per step.
+    """Insert axes of size 1 after the steps, so that ``operand`` has ``rank`` axes per step.
 
-    It then broadcasts for all steps as it does in one step. Loop-invariant operands are unchanged.
+    The result broadcasts for all steps as it does in one step. Loop-invariant operands are unchanged.
     """
     if not operand.batched or operand.rank is None:
         return operand.value
     return unsqueeze(call.build, operand.value, range(1, 1 + rank - operand.rank))
 
 
-def aligned(call: Call, indices: Sequence[int] | None = None) -> list[ir.Value | None]:
+def aligned_operands(call: Call, indices: Sequence[int] | None = None) -> list[ir.Value | None]:
     """Return the values of the operands at ``indices`` (default: all), aligned for broadcasting.
 
     Axes of size 1 are inserted so that the values broadcast as in one step. Loop-invariant operands need no new axes, because
-    broadcasting aligns the last axes. Ranks must be known only if a batched operand may have fewer axes than another operand.
+    broadcasting aligns the last axes. All ranks must be known if a batched operand may have fewer axes than another operand.
     """
     places = range(len(call.operands)) if indices is None else indices
-    operands = {index: operand for index in places if (operand := call.given(index)) is not None}
+    operands = {index: operand for index in places if (operand := call.optional_operand(index)) is not None}
     varying = {id(operand.inner) for operand in operands.values() if operand.batched}
     if len(varying) <= 1 and all(operand.batched or operand.rank == 0 for operand in operands.values()):
         return [call.value(index) for index in places]
@@ -100,15 +109,15 @@ def aligned(call: Call, indices: Sequence[int] | None = None) -> list[ir.Value |
     return [with_rank(call, operands[index], rank) if index in operands else None for index in places]
 
 
-def expanded(call: Call, index: int) -> ir.Value:
-    """Return operand ``index`` with the steps as axis 0.
+def stacked_operand(call: Call, index: int) -> ir.Value:
+    """Return the value of operand ``index`` with the steps as axis 0.
 
     A loop-invariant operand is repeated for every step.
     """
-    return repeated(call.build, call.operand(index), call.steps)
+    return stacked_value(call.build, call.operand(index), call.steps)
 
 
-def repeated(b: Builder, operand: Operand, steps: ir.Value) -> ir.Value:
+def stacked_value(b: Builder, operand: Operand, steps: ir.Value) -> ir.Value:
     """Return ``operand`` with the steps as axis 0. A loop-invariant operand is repeated for every step."""
     if operand.batched:
         return operand.value

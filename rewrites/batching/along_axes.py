@@ -31,36 +31,36 @@ _DEFAULT_AXIS = {"ArgMax": 0, "ArgMin": 0, "LpNormalization": -1, "Split": 0, "T
 
 @rule(*_DEFAULT_AXIS)
 def along_axis(call: Call) -> Sequence[Result]:
-    """Shift the axis, which is an attribute.
+    """Shift the attribute ``axis``.
 
     A second input (k of TopK, sizes of Split) must be loop-invariant.
     """
-    call.same_each_step(1)
-    return call.like(call.values, axis=axis_after_steps(call, _DEFAULT_AXIS[call.node.op_type]))
+    call.require_invariant(1)
+    return call.emit(call.values, axis=axis_after_steps(call, _DEFAULT_AXIS[call.node.op_type]))
 
 
 @rule("Hardmax", "LogSoftmax", "Softmax")
 def softmax(call: Call) -> Sequence[Result]:
-    """Shift the axis. The attribute is always emitted, because its default changed in opset 13."""
-    return call.like(call.values, axis=after_steps(softmax_spec(call.node, call.opset, call.operand(0).rank).axis))
+    """Shift the attribute ``axis``. It is always emitted, because its default changed in opset 13."""
+    return call.emit(call.values, axis=after_steps(softmax_spec(call.node, call.opset, call.operand(0).rank).axis))
 
 
 @rule("CumProd", "CumSum")
 def cumulative(call: Call) -> Sequence[Result]:
-    """Shift the axis, which is an input. It need not be constant."""
-    call.same_each_step(1)
-    return call.like([call.operand(0).value, axes_after_steps(call, 1, call.operand(0).rank)])
+    """Shift the axis of a CumSum, which is an input and need not be constant."""
+    call.require_invariant(1)
+    return call.emit([call.operand(0).value, axes_after_steps(call, 1, call.operand(0).rank)])
 
 
 @rule("Transpose")
 def transpose(call: Call) -> Sequence[Result]:
     """Permute the per-step axes. The steps remain axis 0.
 
-    Without ``perm``, a Transpose reverses all axes, so the rank must be known.
+    If there is no ``perm``, the rank must be known, because the Transpose reverses all axes.
     """
     perm = call.node.attributes.get_ints("perm")
     order = tuple(reversed(range(call.rank(0)))) if perm is None else tuple(perm)
-    return call.like(call.values, perm=[0, *(axis + 1 for axis in order)])
+    return call.emit(call.values, perm=[0, *(axis + 1 for axis in order)])
 
 
 @rule(
@@ -70,17 +70,18 @@ def transpose(call: Call) -> Sequence[Result]:
 def reduction(call: Call) -> Sequence[Result]:
     """Reduce over the same axes in every step.
 
-    If the value of a step is a scalar, it gets an axis of size 1 to reduce, because an empty list of axes would mean all axes.
+    If the value of a step is a scalar, it gets an axis of size 1, and this axis is reduced. An empty list of axes would mean all
+    axes.
     """
-    call.same_each_step(1)
+    call.require_invariant(1)
     axes = axes_of(call.node, call.opset, call.operand(0).rank)
     if axes is DYNAMIC and dim_of(call.operand(1).inner, 0) == 0:
         axes = () if call.node.attributes.get_int("noop_with_empty_axes", 0) else None
     if axes is DYNAMIC:
-        return _over_computed_axes(call)
+        return _reduce_over_computed_axes(call)
     x, b = call.operand(0).value, call.build
     if axes == () and call.node.attributes.get_int("noop_with_empty_axes", 0) != 0:
-        return call.like([x])
+        return call.emit([x])
     if axes is None:
         axes = tuple(range(call.rank(0)))
     if not axes:
@@ -94,7 +95,7 @@ def reduction(call: Call) -> Sequence[Result]:
 def _log_sum_exp(b: Builder, x: ir.Value, axes: Sequence[int], keep: bool) -> ir.Value:
     """Emit a ReduceLogSumExp as simpler operators: log(sum(exp(x - m))) + m.
 
-    m is the maximum. If the maximum is infinite, m is the nearest finite number.
+    m is the maximum. If the maximum is infinite, m is the largest or smallest finite number instead.
     """
     if x.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return reduce(b, "ReduceLogSumExp", x, axes, keep)
@@ -109,15 +110,15 @@ def _log_sum_exp(b: Builder, x: ir.Value, axes: Sequence[int], keep: bool) -> ir
     return b.op("Add", b.op("Log", total), inner if keep else finite_maximum(False))
 
 
-def _over_computed_axes(call: Call) -> list[Result]:
-    """Shift axes that are computed at run time.
+def _reduce_over_computed_axes(call: Call) -> list[Result]:
+    """Emit a Reduce whose axes are computed at run time. The axes are shifted.
 
     The number of axes must be known, because an empty list would mean all axes, including the steps.
     """
     count, rank = dim_of(call.operand(1).inner, 0), call.operand(0).rank
     if not isinstance(count, int):
         raise call.refuse("DYNAMIC-STRUCTURE", "the number of axes is not known")
-    (result,) = call.like([call.operand(0).value, axes_after_steps(call, 1, rank)])
+    (result,) = call.emit([call.operand(0).value, axes_after_steps(call, 1, rank)])
     if result.value.shape is None and rank is not None:
         result.value.shape = ir.Shape([None] * (rank + 1 if keepdims(call.node) else rank + 1 - count))
     return [result]
@@ -125,19 +126,19 @@ def _over_computed_axes(call: Call) -> list[Result]:
 
 @rule("DFT", until=20)
 def fourier_by_attribute(call: Call) -> Sequence[Result]:
-    """Shift the axis, which is an attribute before opset 20."""
-    call.same_each_step(1)
-    return call.like(call.values, axis=axis_after_steps(call, 1))
+    """Shift the axis of a DFT, which is an attribute before opset 20."""
+    call.require_invariant(1)
+    return call.emit(call.values, axis=axis_after_steps(call, 1))
 
 
 @rule("DFT", since=20)
 def fourier(call: Call) -> Sequence[Result]:
-    """Shift the axis, which is an input since opset 20.
+    """Shift the axis of a DFT, which is an input since opset 20.
 
-    The default is the second-to-last axis and needs no shift.
+    The default axis is -2. It counts from the end and needs no shift.
     """
-    call.same_each_step(1, 2)
+    call.require_invariant(1, 2)
     values = call.values
-    if call.given(2) is not None:
+    if call.optional_operand(2) is not None:
         values[2] = axes_after_steps(call, 2, call.rank(0))
-    return call.like(values)
+    return call.emit(values)

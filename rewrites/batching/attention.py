@@ -9,9 +9,19 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.batching.alignment import expanded
+from rewrites.batching.alignment import stacked_operand
 from rewrites.batching.call import Call, Result
-from rewrites.batching.dims import Dim, first_dim, fold_steps, folded, product_of, shape_tensor, shaped, step_dims, unfolded
+from rewrites.batching.dims import (
+    Dim,
+    first_dim,
+    fold_operand,
+    fold_steps,
+    product_of,
+    reshape_to,
+    shape_tensor,
+    step_dims,
+    unfold_results,
+)
 from rewrites.batching.table import rule
 from rewrites.graph.values import dim_of
 from rewrites.ops.versions import gather, unsqueeze
@@ -27,7 +37,7 @@ def attention(call: Call) -> Sequence[Result]:
 
     Operands: query, key, value, mask, past key, past value, number of keys that are not padding.
     """
-    return _folded(call, batches=(0, 1, 2, 4, 5, 6), mask=3)
+    return _fold_all(call, batches=(0, 1, 2, 4, 5, 6), mask=3)
 
 
 @rule("MultiHeadAttention", domain="com.microsoft")
@@ -36,10 +46,10 @@ def multi_head_attention(call: Call) -> Sequence[Result]:
 
     Operands: query, key, value, bias, padding mask, attention bias, past key, past value.
     """
-    call.same_weights(3)
-    if call.given(4) is not None or len(call.operands) > 8:
+    call.require_shared(3)
+    if call.optional_operand(4) is not None or len(call.operands) > 8:
         raise call.refuse("NO-BATCHING-RULE", "there is a padding mask, or a cache")
-    return _folded(call, batches=(0, 1, 2, 6, 7), mask=5)
+    return _fold_all(call, batches=(0, 1, 2, 6, 7), mask=5)
 
 
 @rule("GroupQueryAttention", domain="com.microsoft")
@@ -47,44 +57,49 @@ def group_query_attention(call: Call) -> Sequence[Result]:
     """Merge the steps into the batch axis.
 
     Operands: query, key, value, past key, past value, lengths, total length, two rotary caches. The rotary caches must be
-    loop-invariant, because all rows share them. Further operands are refused.
+    loop-invariant, because all rows share them. If the node has further operands, it is refused.
     """
-    call.same_each_step(6)
-    call.same_weights(7, 8)
-    if any(call.given(index) is not None for index in range(9, len(call.operands))):
+    call.require_invariant(6)
+    call.require_shared(7, 8)
+    if any(call.optional_operand(index) is not None for index in range(9, len(call.operands))):
         raise call.refuse("NO-BATCHING-RULE", "it has positions, a bias or sinks")
-    if any(call.given(index) is None for index in (1, 2)):
+    if any(call.optional_operand(index) is None for index in (1, 2)):
         raise call.refuse("NO-BATCHING-RULE", "query, key and value are packed into one")
-    values = _folded_batches(call, (0, 1, 2, 3, 4, 5))
-    return unfolded(call, call.build.like(call.node, values), first_dim(call, 0))
+    values = _with_folded_batches(call, (0, 1, 2, 3, 4, 5))
+    return unfold_results(call, call.build.like(call.node, values), first_dim(call, 0))
 
 
-def _folded_batches(call: Call, batches: Sequence[int]) -> list[ir.Value | None]:
-    call.needs_steps("onnxruntime's attention does not support an empty batch")
+def _with_folded_batches(call: Call, batches: Sequence[int]) -> list[ir.Value | None]:
+    """Return the values of all operands. The operands ``batches`` have the steps merged into axis 0."""
+    call.require_steps("onnxruntime's attention does not support an empty batch")
     values = call.values
     for index in batches:
-        if call.given(index) is not None:
-            values[index] = folded(call, index)
+        if call.optional_operand(index) is not None:
+            values[index] = fold_operand(call, index)
     return values
 
 
-def _folded(call: Call, batches: Sequence[int], mask: int) -> Sequence[Result]:
-    values = _folded_batches(call, batches)
+def _fold_all(call: Call, batches: Sequence[int], mask: int) -> Sequence[Result]:
+    """Emit the node with the steps merged into the batch axis of the operands ``batches`` and of the mask.
+
+    ``mask``: the index of the mask among the operands.
+    """
+    values = _with_folded_batches(call, batches)
     batch = first_dim(call, 0)
-    if call.given(mask) is not None:
-        values[mask] = _mask(call, mask, batch)
-    return unfolded(call, call.build.like(call.node, values), batch)
+    if call.optional_operand(mask) is not None:
+        values[mask] = _folded_mask(call, mask, batch)
+    return unfold_results(call, call.build.like(call.node, values), batch)
 
 
-def _mask(call: Call, index: int, batch: Dim) -> ir.Value:
-    """Return the mask, operand ``index``, for all rows of all steps.
+def _folded_mask(call: Call, index: int, batch: Dim) -> ir.Value:
+    """Return operand ``index``, a mask, for the rows of all steps.
 
     A mask has up to 4 axes, and broadcasts. ``batch``: the size of the batch axis in one step.
     """
     mask, rank, b = call.operand(index), call.rank(index), call.build
     if not mask.batched and (rank < _MASK_RANK or dim_of(mask.inner, 0) == 1):
         return mask.value
-    spread = unsqueeze(b, expanded(call, index), range(1, 1 + _MASK_RANK - rank))
+    spread = unsqueeze(b, stacked_operand(call, index), range(1, 1 + _MASK_RANK - rank))
     dims = [*[1] * (_MASK_RANK - rank), *step_dims(call, mask)]
     if dims[0] != batch or isinstance(batch, ir.Value):
         spread = b.op("Expand", spread, shape_tensor(b, [batch, 1, 1, 1]))
@@ -96,23 +111,24 @@ def _mask(call: Call, index: int, batch: Dim) -> ir.Value:
 def rotary_embedding(call: Call) -> Sequence[Result]:
     """Merge the steps into the batch axis.
 
-    The operator reads the cosines and sines of the angles from two caches. Without an operand for positions, each row of the batch
-    has its own row in the caches. With this operand, the positions select rows of the caches. If they select rows from a cache that
-    differs between steps, the rows are gathered first, and the emitted node gets no positions.
+    The operator reads the cosines and sines of angles from two caches. If it has an operand for positions, the positions select
+    rows of the caches. Otherwise, each row of the batch has its own row in the caches.
+
+    If there are positions and a cache differs between steps, the rows are gathered first, and the emitted node gets no positions.
     """
     b, contrib = call.build, bool(call.node.domain)
     positions, caches = (1, (2, 3)) if contrib else (3, (1, 2))
     values = [*call.values, None, None, None, None][:4]
-    values[0] = folded(call, 0)
-    position_ids = call.given(positions)
+    values[0] = fold_operand(call, 0)
+    position_ids = call.optional_operand(positions)
     cached = any(map(call.batched, caches))
     if call.node.attributes.get_int("is_packed_batching", 0):
         raise call.refuse("NO-BATCHING-RULE", "the rows of the batch are packed into one")
     if position_ids is None:
         for index in caches:
-            values[index] = folded(call, index)
+            values[index] = fold_operand(call, index)
     elif not cached:
-        values[positions] = folded(call, positions) if call.rank(positions) == 2 else position_ids.value
+        values[positions] = fold_operand(call, positions) if call.rank(positions) == 2 else position_ids.value
         if call.rank(positions) != 2 and position_ids.batched:
             raise call.refuse("NO-BATCHING-RULE", "the offset differs between steps")
     elif contrib or position_ids.batched:
@@ -120,7 +136,7 @@ def rotary_embedding(call: Call) -> Sequence[Result]:
     else:
         dims = [*step_dims(call, position_ids), *step_dims(call, call.operand(caches[0]))[1:]]
         for index in caches:
-            picked = gather(b, expanded(call, index), position_ids.value, 1)
-            values[index] = shaped(call, picked, [product_of(b, [call.steps, dims[0]]), *dims[1:]])
+            picked = gather(b, stacked_operand(call, index), position_ids.value, 1)
+            values[index] = reshape_to(call, picked, [product_of(b, [call.steps, dims[0]]), *dims[1:]])
         values[positions] = None
-    return unfolded(call, b.like(call.node, values), first_dim(call, 0))
+    return unfold_results(call, b.like(call.node, values), first_dim(call, 0))

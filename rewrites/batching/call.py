@@ -15,7 +15,7 @@ __all__ = ["Call", "Operand", "Refused", "Result"]
 
 @dataclass(frozen=True)
 class Operand:
-    """One operand of a node.
+    """One operand of a node in the body.
 
     Attributes:
         value: The value that replaces ``inner`` for all steps.
@@ -41,7 +41,9 @@ class Operand:
 class Result:
     """One result of a call.
 
-    If ``batched``, ``value`` has the steps as an extra axis 0. Otherwise, it is loop-invariant.
+    Attributes:
+        value: The value that replaces the output of the node for all steps.
+        batched: True if ``value`` has the steps as an extra axis 0. Otherwise, it is loop-invariant.
     """
 
     value: ir.Value
@@ -49,7 +51,7 @@ class Result:
 
 
 class Refused(Exception):
-    """Raised by a batching rule that does not support a call. ``batch`` catches it and returns the reason."""
+    """Raised by a batching rule that does not support a call. ``batch`` catches it and returns its reason."""
 
     def __init__(self, reason: NotApplicable) -> None:
         super().__init__(str(reason))
@@ -58,7 +60,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Call:
-    """One operator to batch.
+    """One operator to batch, with its operands.
 
     Args:
         node: The node in the body, with attributes, per-step types and shapes. At least one operand is batched.
@@ -67,7 +69,8 @@ class Call:
         steps: The number of steps, as a one-element int64 tensor.
         may_be_empty: True if the number of steps may be 0. A Loop may run 0 steps, but a Scan fails if there are none.
             Rules must then only emit nodes that onnxruntime runs on empty tensors.
-        captured: Returns the operand for a value that a graph nested in ``node`` captures. By default, it is loop-invariant.
+        captured: Returns the operand for a value that a graph nested in ``node`` captures. By default, such a value is
+            loop-invariant.
     """
 
     node: ir.Node
@@ -82,25 +85,25 @@ class Call:
         """Return the version of the standard operator set."""
         return self.build.opset
 
-    def given(self, index: int) -> Operand | None:
+    def optional_operand(self, index: int) -> Operand | None:
         """Return operand ``index``, or None if it is absent."""
         return self.operands[index] if index < len(self.operands) else None
 
     def operand(self, index: int) -> Operand:
         """Return operand ``index``. Raise Refused if it is absent."""
-        operand = self.given(index)
+        operand = self.optional_operand(index)
         if operand is None:
             raise self.refuse("MALFORMED", f"input {index} is missing")
         return operand
 
     def batched(self, index: int) -> bool:
         """Return True if operand ``index`` is present and batched."""
-        operand = self.given(index)
+        operand = self.optional_operand(index)
         return operand is not None and operand.batched
 
     def value(self, index: int) -> ir.Value | None:
         """Return the value of operand ``index`` for all steps, or None if it is absent."""
-        operand = self.given(index)
+        operand = self.optional_operand(index)
         return None if operand is None else operand.value
 
     @property
@@ -115,35 +118,38 @@ class Call:
             raise self.refuse("RANK-UNKNOWN", f"the rank of {operand.inner.name!r} is not known")
         return operand.rank
 
-    def same_each_step(self, *indices: int, code: str = "BATCHED-STRUCTURE") -> None:
+    def require_invariant(self, *indices: int, code: str = "BATCHED-STRUCTURE") -> None:
         """Raise Refused if one of the operands ``indices`` is batched.
 
-        These operands determine the structure of the result, so they must be the same in every step.
+        These operands determine the structure of the result, so they must be the same in every step. ``code``: the code of the
+        reason.
         """
         for index in indices:
             if self.batched(index):
                 raise self.refuse(code, f"input {index}, {self.operand(index).inner.name!r}, differs between steps")
 
-    def same_weights(self, *indices: int) -> None:
+    def require_shared(self, *indices: int) -> None:
         """Raise Refused if one of the operands ``indices`` is batched.
 
-        The operator has only one such operand for the whole batch, like weights, so all steps must share it.
+        The operator has only one operand of this kind for the whole batch, such as weights. So all steps must share it.
         """
-        self.same_each_step(*indices, code="BATCHED-WEIGHTS")
+        self.require_invariant(*indices, code="BATCHED-WEIGHTS")
 
-    def needs_steps(self, why: str) -> None:
-        """Raise Refused if the number of steps may be 0. The message contains ``why``, the reason."""
+    def require_steps(self, why: str) -> None:
+        """Raise Refused if the number of steps may be 0. ``why``: the reason for the message."""
         if self.may_be_empty:
             raise self.refuse("EMPTY-STEPS", f"there may be no steps: {why}")
 
-    def like(self, values: Sequence[ir.Value | None], **changed: Any) -> list[Result]:
-        """Emit the operator of the node on the inputs ``values``, with the attributes in ``changed`` replaced.
+    def emit(self, values: Sequence[ir.Value | None], **changed: Any) -> list[Result]:
+        """Emit the operator of the node with other inputs, and return its outputs as batched results.
 
-        Return its outputs as batched results.
+        Args:
+            values: The inputs.
+            **changed: The attributes that differ from the attributes of the node.
         """
         return [Result(value) for value in self.build.like(self.node, values, **changed)]
 
     def refuse(self, code: str, detail: str) -> Refused:
-        """Return the exception that refuses this call, for the caller to raise."""
+        """Return the exception that refuses this call. The caller raises it."""
         name = f" {self.node.name!r}" if self.node.name else ""
         return Refused(NotApplicable(code, f"{self.node.op_type}{name}: {detail}"))

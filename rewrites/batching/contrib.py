@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from rewrites.batching.alignment import aligned, axis_after_steps, expanded
+from rewrites.batching.alignment import aligned_operands, axis_after_steps, stacked_operand
 from rewrites.batching.call import Call, Result
-from rewrites.batching.dims import first_dim, folded, unfolded
+from rewrites.batching.dims import first_dim, fold_operand, unfold_results
 from rewrites.batching.fold_into_batch import fold_batch
 from rewrites.batching.products import product
 from rewrites.batching.table import rule
@@ -34,25 +34,25 @@ _BROADCAST = {"QLinearWhere": (0, 1, 4)}
 
 @rule("Inverse", "MatMulNBits", "QLinearLeakyRelu", "QLinearSigmoid", domain=_MS)
 def quantized_unary(call: Call) -> Sequence[Result]:
-    """Keep the node, because it accepts any leading axes.
+    """Emit the node on the batched data. It accepts any leading axes.
 
     All operands but the data must be loop-invariant.
     """
-    call.same_weights(*range(1, len(call.operands)))
-    return call.like(call.values)
+    call.require_shared(*range(1, len(call.operands)))
+    return call.emit(call.values)
 
 
 @rule("QLinearAdd", "QLinearMul", "QLinearWhere", domain=_MS)
 def quantized_broadcasting(call: Call) -> Sequence[Result]:
     """Align the data so that they broadcast as in one step. All other operands must be loop-invariant.
 
-    The data are a and b of ``QLinearAdd(a, sa, za, b, sb, zb, s, z)``, and c, x and y of ``QLinearWhere(c, x, sx, zx, y, …)``.
+    The data are a and b of ``QLinearAdd(a, sa, za, b, sb, zb, s, z)``, or c, x and y of ``QLinearWhere(c, x, sx, zx, y, …)``.
     """
     broadcast, values = _BROADCAST.get(call.node.op_type, (0, 3)), call.values
-    call.same_weights(*(index for index in range(len(call.operands)) if index not in broadcast))
-    for index, value in zip(broadcast, aligned(call, broadcast), strict=True):
+    call.require_shared(*(index for index in range(len(call.operands)) if index not in broadcast))
+    for index, value in zip(broadcast, aligned_operands(call, broadcast), strict=True):
         values[index] = value
-    return call.like(values)
+    return call.emit(values)
 
 
 @rule("QLinearSoftmax", domain=_MS)
@@ -61,8 +61,8 @@ def quantized_softmax(call: Call) -> Sequence[Result]:
 
     Before opset 13, the operator normalises all axes from ``axis`` on together. The same shift is correct then.
     """
-    call.same_weights(*range(1, len(call.operands)))
-    return call.like(call.values, axis=axis_after_steps(call, -1))
+    call.require_shared(*range(1, len(call.operands)))
+    return call.emit(call.values, axis=axis_after_steps(call, -1))
 
 
 @rule("QLinearConcat", domain=_MS)
@@ -72,9 +72,9 @@ def quantized_concatenation(call: Call) -> Sequence[Result]:
     If some of the data x0, x1, … are loop-invariant, repeat them for each step.
     """
     parts = range(2, len(call.operands), 3)
-    call.same_weights(*(index for index in range(len(call.operands)) if index not in parts))
-    values = [expanded(call, index) if index in parts else value for index, value in enumerate(call.values)]
-    return call.like(values, axis=axis_after_steps(call, 0, 2))
+    call.require_shared(*(index for index in range(len(call.operands)) if index not in parts))
+    values = [stacked_operand(call, index) if index in parts else value for index, value in enumerate(call.values)]
+    return call.emit(values, axis=axis_after_steps(call, 0, 2))
 
 
 @rule("NhwcMaxPool", "QLinearAveragePool", "QLinearGlobalAveragePool", domain=_MS)
@@ -86,7 +86,7 @@ def quantized_pool(call: Call) -> Sequence[Result]:
 @rule("MatMulIntegerToFloat", domain=_MS)
 def dequantized_product(call: Call) -> Sequence[Result]:
     """Emit one product for all steps. The second matrix, scales, zero points and bias must be loop-invariant."""
-    call.same_weights(*range(2, len(call.operands)))
+    call.require_shared(*range(2, len(call.operands)))
     rest = call.values[2:]
 
     def emit(left: ir.Value, right: ir.Value) -> ir.Value:
@@ -94,7 +94,7 @@ def dequantized_product(call: Call) -> Sequence[Result]:
 
     if call.batched(1):
         raise call.refuse("BATCHED-WEIGHTS", "input 1, the second matrix, differs between steps")
-    return [Result(product(replace(call, operands=call.operands[:2]), emit, plain=False))]
+    return [Result(product(replace(call, operands=call.operands[:2]), emit, is_matmul=False))]
 
 
 @rule("Attention", domain=_MS)
@@ -103,18 +103,18 @@ def packed_attention(call: Call) -> Sequence[Result]:
 
     Operands: data, packed weights, bias.
     """
-    call.same_weights(1, 2)
+    call.require_shared(1, 2)
     return _plain_attention(call, range(3, len(call.operands)))
 
 
 def _plain_attention(call: Call, absent: Iterable[int]) -> Sequence[Result]:
     """Merge the steps into the batch axis.
 
-    The call is refused if one of the operands ``absent`` (masks and pasts) is present, or if the node has a second result.
+    The call is refused if one of the operands ``absent`` (masks and pasts) is present, or if the node has a second output.
     """
-    if any(call.given(index) is not None for index in absent) or len(call.node.outputs) > 1:
+    if any(call.optional_operand(index) is not None for index in absent) or len(call.node.outputs) > 1:
         raise call.refuse("NO-BATCHING-RULE", "it has a mask or a past")
-    call.needs_steps("onnxruntime's attention does not support an empty batch")
+    call.require_steps("onnxruntime's attention does not support an empty batch")
     return fold_batch(call)
 
 
@@ -124,7 +124,7 @@ def quantized_attention(call: Call) -> Sequence[Result]:
 
     Operands: data, packed weights, bias, scales, zero points.
     """
-    call.same_weights(*range(1, len(call.operands)))
+    call.require_shared(*range(1, len(call.operands)))
     return _plain_attention(call, (5, 8))
 
 
@@ -134,16 +134,16 @@ def embedding(call: Call) -> Sequence[Result]:
 
     The tables must be loop-invariant.
     """
-    call.same_weights(*range(2, 7))
+    call.require_shared(*range(2, 7))
     values = call.values
     for index in (0, 1, 7):
-        if call.given(index) is not None:
-            values[index] = folded(call, index)
-    places = call.given(8)
+        if call.optional_operand(index) is not None:
+            values[index] = fold_operand(call, index)
+    places = call.optional_operand(8)
     if places is not None:
         rows, batch = dim_of(places.inner, 0), dim_of(call.operand(0).inner, 0)
         if places.batched or rows != 1:
             if rows is None or rows != batch:
                 raise call.refuse("NO-BATCHING-RULE", "it is not known if each row has its own positions")
-            values[8] = folded(call, 8)
-    return unfolded(call, call.build.like(call.node, values), first_dim(call, 0))
+            values[8] = fold_operand(call, 8)
+    return unfold_results(call, call.build.like(call.node, values), first_dim(call, 0))

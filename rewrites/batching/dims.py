@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from rewrites.base import since
-from rewrites.batching.alignment import expanded
+from rewrites.batching.alignment import stacked_operand
 from rewrites.batching.call import Call, Operand, Result
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import dim_of, rank_of
@@ -17,20 +17,20 @@ from rewrites.ops.versions import concat, move_axis_first, move_first_axis, resh
 __all__ = [
     "Dim",
     "first_dim",
+    "fold_operand",
+    "fold_operand_at",
     "fold_steps",
-    "folded",
-    "folded_at",
     "product_of",
-    "rows_first",
+    "reshape_to",
+    "reshape_to_steps",
     "shape_tensor",
-    "shaped",
     "static_steps",
     "step_dims",
+    "unfold_result_at",
+    "unfold_results",
     "unfold_steps",
-    "unfolded",
-    "unfolded_at",
     "vector_of_all_steps",
-    "with_steps",
+    "with_folded_first_size",
 ]
 
 
@@ -49,7 +49,7 @@ def step_dims(call: Call, operand: Operand) -> list[Dim]:
 
 
 def product_of(b: Builder, dims: Sequence[Dim]) -> Dim:
-    """Return the product of ``dims``, as a number if all are known."""
+    """Return the product of ``dims``: a number if all are numbers or one is 0, else a computed value."""
     number, computed = 1, [dim for dim in dims if isinstance(dim, ir.Value)]
     for dim in dims:
         number *= dim if isinstance(dim, int) else 1
@@ -77,27 +77,27 @@ def shape_tensor(b: Builder, dims: Sequence[Dim]) -> ir.Value:
     return concat(b, parts, axis=0)
 
 
-def shaped(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
+def reshape_to(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
     """Reshape ``x`` to ``dims``.
 
-    If only one dimension is computed and no dimension is 0, emit -1 instead of the computed one.
+    If only one dimension is computed and no dimension is the number 0, the shape contains -1 instead of the computed dimension.
     """
     if sum(isinstance(dim, ir.Value) for dim in dims) <= 1 and 0 not in dims:
         return reshape(call.build, x, [dim if isinstance(dim, int) else -1 for dim in dims])
-    return _exact(call, x, dims)
+    return _reshape_exactly(call, x, dims)
 
 
-def with_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
+def reshape_to_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
     """Reshape ``x`` to [steps, *dims].
 
-    Emit -1 for the steps, unless a dimension may be 0, because a Reshape with both -1 and 0 fails.
+    The shape contains -1 for the steps, unless a dimension may be 0. A Reshape with both -1 and 0 fails.
     """
     if all(isinstance(dim, int) and dim > 0 for dim in dims):
         return reshape(call.build, x, [-1, *(dim for dim in dims if isinstance(dim, int))])
-    return _exact(call, x, [call.steps, *dims])
+    return _reshape_exactly(call, x, [call.steps, *dims])
 
 
-def _exact(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
+def _reshape_exactly(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
     shape = shape_tensor(call.build, dims)
     return call.build.op("Reshape", x, shape, allowzero=1 if call.opset >= since.ALLOWZERO else None)
 
@@ -110,107 +110,122 @@ def fold_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
     if len(rest) == len(dims) - 1:
         return reshape(call.build, x, [-1, *rest])
     flat = x if call.opset >= since.ALLOWZERO else call.build.op("Flatten", x, axis=2)
-    return _exact(call, flat, [product_of(call.build, [call.steps, dims[0]]), *dims[1:]])
+    return _reshape_exactly(call, flat, [product_of(call.build, [call.steps, dims[0]]), *dims[1:]])
 
 
 def unfold_steps(call: Call, y: ir.Value, first: Dim, rank: int) -> ir.Value:
     """Undo ``fold_steps``: reshape ``y`` from [steps * first, …] to [steps, first, …].
 
-    ``y`` is a result for all steps, and ``rank`` is its rank.
+    ``y``: a result for all steps. ``rank``: the rank of ``y``.
     """
     rest: list[Dim] = []
     for axis in range(1, rank):
         dim = dim_of(y, axis)
         rest.append(dim if isinstance(dim, int) else shape_of(call.build, y, axis))
-    return with_steps(call, _aligned(call, y, first), [first, *rest])
+    return reshape_to_steps(call, _with_leading_axis_if_ambiguous(call, y, first), [first, *rest])
 
 
-def _aligned(call: Call, y: ir.Value, first: Dim) -> ir.Value:
+def _with_leading_axis_if_ambiguous(call: Call, y: ir.Value, first: Dim) -> ir.Value:
     """Insert an axis of size 1 before axis 0 of ``y`` if a Reshape of ``y`` might copy a wrong size.
 
-    The Reshape is to [steps, first, ...]. Before opset 14, it replaces a 0 in this shape by the size with the same index in its
-    input. If ``first`` is 0, it thus copies axis 1 of the input [1, steps * first, ...], which is 0 too.
+    The Reshape is to [steps, first, ...]. Before opset 14, a 0 in this shape means the size that the input has at the same index.
+    If ``first`` is 0, the Reshape thus copies axis 1 of the input. With the inserted axis, the input is [1, steps * first, ...],
+    and its axis 1 is 0 as it should be.
     """
     is_needed = call.opset < since.ALLOWZERO and not isinstance(first, int) and not call.may_be_empty
     return unsqueeze(call.build, y, [0]) if is_needed else y
 
 
 def first_dim(call: Call, index: int) -> Dim:
-    """Return the size of axis 0 of operand ``index`` in one step. This is the batch axis."""
+    """Return the size of axis 0 of operand ``index`` in one step. This axis is the batch axis."""
     if call.rank(index) < 1:
         raise call.refuse("NO-BATCHING-RULE", f"input {index} is a scalar")
     return step_dims(call, call.operand(index))[0]
 
 
-def folded(call: Call, index: int) -> ir.Value | None:
+def fold_operand(call: Call, index: int) -> ir.Value | None:
     """Return operand ``index`` with the steps merged into axis 0, or None if it is absent.
 
-    A loop-invariant operand is repeated for every step first.
+    A loop-invariant operand is first repeated for every step.
     """
-    if call.given(index) is None:
+    if call.optional_operand(index) is None:
         return None
     first_dim(call, index)
-    return fold_steps(call, expanded(call, index), step_dims(call, call.operand(index)))
+    return fold_steps(call, stacked_operand(call, index), step_dims(call, call.operand(index)))
 
 
-def unfolded(call: Call, values: Sequence[ir.Value], first: Dim) -> list[Result]:
+def unfold_results(call: Call, values: Sequence[ir.Value], first: Dim) -> list[Result]:
     """Split axis 0 of each of ``values`` into [steps, first], and return the values as batched results.
 
-    ``values`` are the results of the node for all steps, in the order of the node's outputs.
+    ``values``: the outputs of the emitted node, in the order of the node's outputs.
     """
-    return [Result(_parted(call, value, output, first)) for value, output in zip(values, call.node.outputs, strict=True)]
+    return [Result(_unfold_result(call, value, output, first)) for value, output in zip(values, call.node.outputs, strict=True)]
 
 
-def _parted(call: Call, value: ir.Value, output: ir.Value, first: Dim) -> ir.Value:
+def _unfold_result(call: Call, value: ir.Value, output: ir.Value, first: Dim) -> ir.Value:
     b, ranks = call.build, (rank_of(value), rank_of(output))
     rank = next((known_rank for known_rank in ranks if known_rank is not None), None)
     if rank is not None:
         return unfold_steps(call, value, first, rank)
     rest = slice_axis(b, b.op("Shape", value), 0, 1, _END)
     shape = concat(b, [call.steps, first if isinstance(first, ir.Value) else b.const([first]), rest], axis=0)
-    return b.op("Reshape", _aligned(call, value, first), shape, allowzero=1 if call.opset >= since.ALLOWZERO else None)
+    return b.op(
+        "Reshape",
+        _with_leading_axis_if_ambiguous(call, value, first),
+        shape,
+        allowzero=1 if call.opset >= since.ALLOWZERO else None,
+    )
 
 
 _END = 2**63 - 1
 
 
-def rows_first(call: Call, sizes: ir.Value, first: Dim) -> ir.Value:
-    """Return the shape ``sizes`` of one step with its first element replaced by steps * ``first``."""
+def with_folded_first_size(call: Call, sizes: ir.Value, first: Dim) -> ir.Value:
+    """Return ``sizes``, the shape of one step, with steps * ``first`` as its first element."""
     b, rows = call.build, product_of(call.build, [call.steps, first])
     return concat(b, [rows if isinstance(rows, ir.Value) else b.const([rows]), slice_axis(b, sizes, 0, 1, _END)], axis=0)
 
 
-def folded_at(call: Call, index: int, axis: int) -> ir.Value | None:
+def fold_operand_at(call: Call, index: int, axis: int) -> ir.Value | None:
     """Return operand ``index`` with the steps merged into ``axis``, or None if it is absent.
 
-    Its shape is [..., steps * size, ...].
+    The new shape is [..., steps * size, ...].
     """
-    if call.given(index) is None:
+    if call.optional_operand(index) is None:
         return None
     rank = call.rank(index)
     if rank <= axis:
         raise call.refuse("NO-BATCHING-RULE", f"input {index} has {rank} axes")
     dims = step_dims(call, call.operand(index))
-    moved = move_first_axis(call.build, expanded(call, index), axis, rank + 1)
-    return shaped(call, moved, [*dims[:axis], product_of(call.build, [call.steps, dims[axis]]), *dims[axis + 1 :]])
+    moved = move_first_axis(call.build, stacked_operand(call, index), axis, rank + 1)
+    return reshape_to(call, moved, [*dims[:axis], product_of(call.build, [call.steps, dims[axis]]), *dims[axis + 1 :]])
 
 
-def unfolded_at(call: Call, value: ir.Value, axis: int, own: Dim, rank: int) -> ir.Value:
-    """Undo ``folded_at``: split ``axis`` of ``value`` into [steps, own], and move the steps to axis 0.
+def unfold_result_at(call: Call, value: ir.Value, axis: int, step_size: Dim, rank: int) -> ir.Value:
+    """Undo ``fold_operand_at``: split ``axis`` into [steps, step_size], and move the steps to axis 0.
 
-    ``value`` is a result for all steps, and ``rank`` is its rank. ``own`` is the size of ``axis`` in one step.
+    Args:
+        call: The call.
+        value: A result for all steps.
+        axis: The axis into which the steps are merged.
+        step_size: The size of ``axis`` in one step.
+        rank: The rank of ``value``.
     """
     dims: list[Dim] = []
     for position in range(rank):
         dim = None if value.shape is None else value.shape[position]
         dims.append(dim if isinstance(dim, int) else shape_of(call.build, value, position))
-    parted = shaped(call, value, [*dims[:axis], call.steps, own, *dims[axis + 1 :]])
-    return move_axis_first(call.build, parted, axis, rank + 1)
+    split = reshape_to(call, value, [*dims[:axis], call.steps, step_size, *dims[axis + 1 :]])
+    return move_axis_first(call.build, split, axis, rank + 1)
 
 
 def vector_of_all_steps(call: Call, index: int) -> ir.Value | None:
     """Return the vectors of operand ``index`` in all steps, concatenated. Return None if it is absent."""
-    return None if call.given(index) is None else call.build.op("Reshape", expanded(call, index), call.build.const([-1]))
+    return (
+        None
+        if call.optional_operand(index) is None
+        else call.build.op("Reshape", stacked_operand(call, index), call.build.const([-1]))
+    )
 
 
 def static_steps(call: Call) -> int | None:

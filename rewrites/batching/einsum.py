@@ -21,8 +21,8 @@ __all__ = ["einsum"]
 
 @rule("Einsum")
 def einsum(call: Call) -> Sequence[Result]:
-    """Insert an unused letter at the start of the result's term and of each batched operand's term."""
-    call.needs_steps("onnxruntime's Einsum crashes on an empty operand")
+    """Insert an unused letter at the start of the result's term and of the term of each batched operand."""
+    call.require_steps("onnxruntime's Einsum crashes on an empty operand")
     equation = call.node.attributes.get_string("equation", "").replace(" ", "")
     left, arrow, right = equation.partition("->")
     letter = next((letter for letter in ascii_letters if letter not in equation), None)
@@ -37,13 +37,13 @@ def einsum(call: Call) -> Sequence[Result]:
     batched = [index for index in range(len(terms)) if call.batched(index)]
     if len(batched) > 1 and not static_steps(call):
         values[batched[0]] = _failing_without_steps(call, batched[0])
-    return call.like(values, equation=f"{','.join(marked)}->{letter}{result}")
+    return call.emit(values, equation=f"{','.join(marked)}->{letter}{result}")
 
 
 def _failing_without_steps(call: Call, index: int) -> ir.Value:
-    """Return operand ``index``, and emit a Gather that fails if there are no steps.
+    """Return operand ``index``, passed through a Gather that fails if there are no steps.
 
-    Without the failure, the Einsum would crash onnxruntime.
+    If nothing failed before it, the Einsum would crash onnxruntime.
     """
     b, value = call.build, call.operand(index).value
     nothing = gather(b, count_up(b, call.steps), b.const([0]), 0)

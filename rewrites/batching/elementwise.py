@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.batching.alignment import aligned, expanded
+from rewrites.batching.alignment import aligned_operands, stacked_operand
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
 from rewrites.ops.traits import operators
@@ -24,11 +24,8 @@ __all__ = ["broadcasting", "cast_like", "clip", "dropout", "fast_gelu", "paramet
 @rule(*operators("elementwise") - {"CastLike", "Clip", "PRelu"}, "BitCast", "Det", "RegexFullMatch", "StringConcat")
 @rule("Gelu", "QuickGelu", domain="com.microsoft")
 def broadcasting(call: Call) -> Sequence[Result]:
-    """Align the operands so that they broadcast as in one step.
-
-    The operator may have any number of operands.
-    """
-    return call.like(aligned(call))
+    """Align all operands so that they broadcast as in one step."""
+    return call.emit(aligned_operands(call))
 
 
 @rule("PRelu")
@@ -38,20 +35,23 @@ def parametric_relu(call: Call) -> Sequence[Result]:
     PRelu broadcasts only the slope. Therefore loop-invariant data are repeated for every step.
     """
     if not call.batched(0):
-        return call.like([expanded(call, 0), aligned(call)[1]])
-    return call.like(aligned(call))
+        return call.emit([stacked_operand(call, 0), aligned_operands(call)[1]])
+    return call.emit(aligned_operands(call))
 
 
 @rule("BiasGelu", "FastGelu", domain="com.microsoft")
 def fast_gelu(call: Call) -> Sequence[Result]:
-    """Keep the node. The bias must be loop-invariant, because it can only be a vector along the last axis."""
-    call.same_each_step(1)
-    return call.like(call.values)
+    """Emit the node on the batched data. The bias must be loop-invariant.
+
+    The operator accepts a bias only as a vector along the last axis.
+    """
+    call.require_invariant(1)
+    return call.emit(call.values)
 
 
 @rule("CastLike")
 def cast_like(call: Call) -> Sequence[Result]:
-    """Keep the node. The result is batched exactly if the first operand is.
+    """Emit the node. The result is batched if and only if the first operand is batched.
 
     Only the type of the second operand matters.
     """
@@ -84,13 +84,13 @@ _COMPARED = frozenset(
 
 @rule("Clip")
 def clip(call: Call) -> Sequence[Result]:
-    """Keep the node if its bounds are loop-invariant. Otherwise, emit two Wheres (see the module)."""
+    """Emit the node if its bounds are loop-invariant. Otherwise, emit two Wheres (see the module)."""
     if not call.batched(1) and not call.batched(2):
-        return call.like(call.values)
+        return call.emit(call.values)
     dtype = call.operand(0).inner.dtype
     if dtype is None or dtype not in _COMPARED:
         raise call.refuse("NO-BATCHING-RULE", f"bounds that differ between steps, of element type {dtype}")
-    x, low, high = [*aligned(call), None][:3]
+    x, low, high = [*aligned_operands(call), None][:3]
     assert x is not None
     b, limits = call.build, _limits(dtype)
     low, high = (b.const(limit) if bound is None else bound for bound, limit in zip((low, high), limits, strict=True))
@@ -99,9 +99,9 @@ def clip(call: Call) -> Sequence[Result]:
 
 
 def _limits(dtype: ir.DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bounds that Clip uses for absent bounds: the smallest and the largest finite number.
+    """Return the smallest and the largest finite number of ``dtype``. A Clip uses them for absent bounds.
 
-    With these bounds, infinities are clipped too.
+    They also clip infinite numbers.
     """
     kind = dtype.numpy()
     info = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)

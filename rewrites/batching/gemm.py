@@ -31,11 +31,11 @@ _WIDE = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.
 @rule("Gemm")
 @rule("FusedGemm", domain="com.microsoft")
 def gemm(call: Call) -> Sequence[Result]:
-    """Emit MatMul and Add, or one Gemm for the rows of all steps. The module says when."""
-    for index in range(3 if call.given(2) is not None else 2):
+    """Emit MatMul and Add, or one Gemm for the rows of all steps. The module docstring says in which case."""
+    for index in range(3 if call.optional_operand(2) is not None else 2):
         call.rank(index)
     alpha, beta = call.node.attributes.get_float("alpha", 1.0), call.node.attributes.get_float("beta", 1.0)
-    c = call.given(2) if beta != 0 else None
+    c = call.optional_operand(2) if beta != 0 else None
     fused = call.node.op_type != "Gemm"
     one_matrix = call.batched(0) and not call.batched(1)
     wide = call.operand(0).inner.dtype in _WIDE
@@ -50,10 +50,10 @@ def gemm(call: Call) -> Sequence[Result]:
 
 def _matmul_and_add(call: Call, alpha: float, beta: float, c: Operand | None) -> ir.Value:
     b = call.build
-    left, right = _oriented(call, 0, "transA"), _oriented(call, 1, "transB")
+    left, right = _transposed_by_flag(call, 0, "transA"), _transposed_by_flag(call, 1, "transB")
     if left.batched or right.batched:
         pair = replace(call, operands=(left, right))
-        result = product(pair, lambda matrix, other: b.op("MatMul", matrix, other), plain=True)
+        result = product(pair, lambda matrix, other: b.op("MatMul", matrix, other), is_matmul=True)
     else:
         result = b.op("MatMul", left.value, right.value)
     if alpha != 1.0:
@@ -65,15 +65,15 @@ def _matmul_and_add(call: Call, alpha: float, beta: float, c: Operand | None) ->
 
 
 def _rows_of_all_steps(call: Call, c: Operand | None) -> ir.Value:
-    """Emit one Gemm whose first matrix has the rows of all steps, ``[steps * M, K]``.
+    """Emit one Gemm whose first matrix contains the rows of all steps, ``[steps * M, K]``.
 
-    If C differs between rows or steps, it is expanded to the rows of all steps.
+    If C differs between rows or steps, C is expanded to the rows of all steps.
     """
     b = call.build
-    left = _oriented(call, 0, "transA")
+    left = _transposed_by_flag(call, 0, "transA")
     rows, inner = step_dims(call, left)
     a = fold_steps(call, left.value, [rows, inner])
-    added = None if c is None else c.value if _same_in_all_rows(c) else _spread_rows(call, c, rows)
+    added = None if c is None else c.value if _same_in_all_rows(c) else _rows_for_all_steps(call, c, rows)
     if c is None and call.opset < since.GEMM_WITHOUT_C:
         added = _number(call, 0.0)
     (result,) = b.like(call.node, [a, call.value(1), added], transA=None)
@@ -84,17 +84,18 @@ def _same_in_all_rows(c: Operand) -> bool:
     return not c.batched and c.rank is not None and (c.rank < 2 or dim_of(c.inner, 0) == 1)
 
 
-def _spread_rows(call: Call, c: Operand, rows: Dim) -> ir.Value:
+def _rows_for_all_steps(call: Call, c: Operand, rows: Dim) -> ir.Value:
     b = call.build
     columns = step_dims(call, c)[-1] if c.rank else 1
     spread = b.op("Expand", with_rank(call, c, 2), shape_tensor(b, [call.steps, rows, columns]))
     return fold_steps(call, spread, [rows, columns])
 
 
-def _oriented(call: Call, index: int, flag: str) -> Operand:
+def _transposed_by_flag(call: Call, index: int, flag: str) -> Operand:
     """Return operand ``index``, transposed if the attribute ``flag`` of the node is set.
 
-    In a transposed operand, ``inner`` is a new value. It is in no graph, and only holds the type and the transposed shape.
+    If the operand is transposed, its field ``inner`` is a new value that belongs to no graph. It only holds the type and the
+    transposed shape.
     """
     operand = call.operand(index)
     if not call.node.attributes.get_int(flag, 0):

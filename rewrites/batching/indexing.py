@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.batching.alignment import after_steps, axis_after_steps, expanded
+from rewrites.batching.alignment import after_steps, axis_after_steps, stacked_operand
 from rewrites.batching.call import Call, Result
 from rewrites.batching.dims import shape_tensor, step_dims
 from rewrites.batching.table import rule
@@ -24,17 +24,18 @@ __all__ = ["compress", "gather", "gather_elements", "gather_nd", "one_hot", "sca
 def gather(call: Call) -> Sequence[Result]:
     """Emit a Gather, or a GatherND if both data and indices are batched.
 
-    If only the data are batched, shift the axis. If only the indices are batched, make the steps axis 0 of the result. Strings are
-    refused, because onnxruntime copies only the first element of each slice.
+    If only the data are batched, the axis is shifted. If only the indices are batched, the steps become axis 0 of the result.
+
+    Strings are refused, because onnxruntime copies only the first element of each slice.
     """
     data, indices = call.operand(0), call.operand(1)
     if data.inner.dtype == ir.DataType.STRING:
         raise call.refuse("STRING-GATHER", "onnxruntime gathers only the first string of each slice")
     if not indices.batched:
-        return call.like(call.values, axis=axis_after_steps(call, 0))
+        return call.emit(call.values, axis=axis_after_steps(call, 0))
     axis = axis_of(call.node, 0)
     if axis == 0 and not data.batched:
-        return call.like(call.values)
+        return call.emit(call.values)
     data_rank, index_rank = call.rank(0), call.rank(1)
     axis = axis_of(call.node, 0, data_rank)
     if data.batched:
@@ -63,70 +64,70 @@ def _gather_pairwise(call: Call, axis: int, data_rank: int, index_rank: int) -> 
 def gather_elements(call: Call) -> Sequence[Result]:
     """Shift the axis.
 
-    A loop-invariant operand is repeated, because data and indices must have the same rank.
+    Data and indices must have the same rank. Therefore a loop-invariant operand is repeated for every step.
     """
-    return call.like([expanded(call, 0), expanded(call, 1)], axis=axis_after_steps(call, 0))
+    return call.emit([stacked_operand(call, 0), stacked_operand(call, 1)], axis=axis_after_steps(call, 0))
 
 
 @rule("GatherND")
 def gather_nd(call: Call) -> Sequence[Result]:
-    """Keep the node, or use the steps as one more batch axis if the data are batched.
+    """Emit the node. If the data are batched, the steps become one more batch axis.
 
-    Loop-invariant data need no change, because GatherND accepts indices of any rank.
+    If the data are loop-invariant, nothing changes, because GatherND accepts indices of any rank.
     """
     batch_dims = call.node.attributes.get_int("batch_dims", 0)
     if batch_dims == 0 and not call.batched(0):
-        return call.like(call.values)
+        return call.emit(call.values)
     if call.opset < 12:
         raise call.refuse("NO-BATCHING-RULE", "the data differ between steps: needs GatherND of opset 12")
-    return call.like([expanded(call, 0), expanded(call, 1)], batch_dims=batch_dims + 1)
+    return call.emit([stacked_operand(call, 0), stacked_operand(call, 1)], batch_dims=batch_dims + 1)
 
 
 @rule("Scatter", "ScatterElements")
 def scatter_elements(call: Call) -> Sequence[Result]:
     """Shift the axis.
 
-    An index only determines the position along this axis, so each update stays in its step.
+    An index determines only the position along this axis. Therefore each update stays in its step.
     """
-    return call.like([expanded(call, index) for index in range(3)], axis=axis_after_steps(call, 0))
+    return call.emit([stacked_operand(call, index) for index in range(3)], axis=axis_after_steps(call, 0))
 
 
 @rule("ScatterND")
 def scatter_nd(call: Call) -> Sequence[Result]:
     """Insert the step number as the first coordinate of each index."""
     rank, b = call.rank(1), call.build
-    indices = expanded(call, 1)
+    indices = stacked_operand(call, 1)
     numbers = b.op("Range", b.const(0), squeeze(b, call.steps, [0]), b.const(1))
     spread = unsqueeze(b, numbers, range(1, rank + 1))
     dims = step_dims(call, call.operand(1))
     if rank > 1:
         spread = b.op("Expand", spread, shape_tensor(b, [1, *dims[:-1], 1]))
-    return call.like([expanded(call, 0), b.op("Concat", spread, indices, axis=rank), expanded(call, 2)])
+    return call.emit([stacked_operand(call, 0), b.op("Concat", spread, indices, axis=rank), stacked_operand(call, 2)])
 
 
 @rule("OneHot")
 def one_hot(call: Call) -> Sequence[Result]:
     """Shift the axis that OneHot inserts, unless it is negative and counts from the end of the result."""
-    call.same_each_step(1, 2)
-    return call.like(call.values, axis=after_steps(axis_of(call.node, -1)))
+    call.require_invariant(1, 2)
+    return call.emit(call.values, axis=after_steps(axis_of(call.node, -1)))
 
 
 @rule("Compress")
 def compress(call: Call) -> Sequence[Result]:
-    """Shift the axis. Without an axis, flatten the data of each step.
+    """Shift the axis. If there is no axis, flatten the data of each step.
 
     The condition must be loop-invariant, because the number of selected elements could otherwise differ between steps.
     """
     if call.batched(1):
         raise call.refuse("DATA-DEPENDENT-SHAPE", "the shape of the result may differ between steps")
     if call.node.attributes.get_int("axis") is not None:
-        return call.like(call.values, axis=axis_after_steps(call, 0))
-    return call.like([call.build.op("Flatten", call.operand(0).value, axis=1), call.value(1)], axis=1)
+        return call.emit(call.values, axis=axis_after_steps(call, 0))
+    return call.emit([call.build.op("Flatten", call.operand(0).value, axis=1), call.value(1)], axis=1)
 
 
 @rule("Trilu")
 @rule("Trilu", domain="com.microsoft")
 def triangle(call: Call) -> Sequence[Result]:
-    """Keep the node, because Trilu works on the last two axes and accepts any other axes before them."""
-    call.same_each_step(1)
-    return call.like(call.values)
+    """Emit the node. Trilu works on the last two axes and accepts any other axes before them."""
+    call.require_invariant(1)
+    return call.emit(call.values)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.analysis.speculation import not_speculatable
+from rewrites.analysis.speculation import node_failing_if_run
 from rewrites.batching.call import Call, Refused, Result
 from rewrites.batching.emission import Emission
 from rewrites.batching.nested_loops import batched_body, body_for_all_steps
@@ -35,10 +35,11 @@ def nested_if(call: Call) -> Sequence[Result]:
     graphs = [call.node.attributes[name].as_graph() for name in _BRANCHES]
     if any(not isinstance(value.type, ir.TensorType) for value in call.node.outputs):
         raise call.refuse("CONTROL-FLOW", "a result is not a tensor")
-    return _both(call, graphs) if call.batched(0) else _one_of_them(call, graphs)
+    return _select_per_step(call, graphs) if call.batched(0) else _if_over_all_steps(call, graphs)
 
 
-def _one_of_them(call: Call, graphs: Sequence[ir.Graph]) -> list[Result]:
+def _if_over_all_steps(call: Call, graphs: Sequence[ir.Graph]) -> list[Result]:
+    """Emit an If of the batched branches. The condition is the same in every step."""
     _, then_part = body_for_all_steps(call, graphs[0], [])
     try:
         _, else_part = body_for_all_steps(call, graphs[1], [])
@@ -58,12 +59,13 @@ def _one_of_them(call: Call, graphs: Sequence[ir.Graph]) -> list[Result]:
     return [Result(value, flag) for value, flag in zip(values, varies, strict=True)]
 
 
-def _both(call: Call, graphs: Sequence[ir.Graph]) -> list[Result]:
+def _select_per_step(call: Call, graphs: Sequence[ir.Graph]) -> list[Result]:
+    """Emit the nodes of both branches for all steps, and select the results of each step with Where."""
     for graph in graphs:
         _check_harmless(call, graph)
     parts = []
     for graph in graphs:
-        emission = Emission(graph, call.build, call.steps, around=call.captured, may_be_empty=call.may_be_empty)
+        emission = Emission(graph, call.build, call.steps, captured=call.captured, may_be_empty=call.may_be_empty)
         reason = emission.add_all(graph)
         if reason is not None:
             raise Refused(reason)
@@ -76,14 +78,14 @@ def _both(call: Call, graphs: Sequence[ir.Graph]) -> list[Result]:
             raise call.refuse(
                 "BATCHED-STRUCTURE", f"{then_value.name!r} and {else_value.name!r} differ in shape, or their sizes are not known"
             )
-        values = parts[0].full(then_value), parts[1].full(else_value)
+        values = parts[0].stack_of(then_value), parts[1].stack_of(else_value)
         results.append(Result(where(b, unsqueeze(b, condition, range(1, 1 + len(dims))), *values)))
     return results
 
 
 def _check_harmless(call: Call, graph: ir.Graph) -> None:
     """Raise Refused if the branch ``graph`` may fail for a step that did not run it before."""
-    culprit = not_speculatable(graph)
+    culprit = node_failing_if_run(graph)
     if culprit is not None:
         detail = f"the condition differs between steps, and {culprit.op_type} might fail in a step that does not need it"
         raise call.refuse("BATCHED-CONDITION", detail)

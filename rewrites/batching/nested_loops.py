@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.batching.alignment import repeated
+from rewrites.batching.alignment import stacked_value
 from rewrites.batching.call import Call, Operand, Refused, Result
 from rewrites.batching.emission import Emission
 from rewrites.batching.table import rule
@@ -28,32 +28,35 @@ from rewrites.graph.values import dim_of, rank_of
 from rewrites.loops import LoopView, ScanInput, ScanOutput, ScanView, State, make_scan
 from rewrites.ops.versions import move_axis_first, move_first_axis, transpose
 
-__all__ = ["batched_body", "body_for_all_steps", "for_all_steps", "nested_loop", "nested_scan"]
+__all__ = ["batched_body", "body_for_all_steps", "nested_loop", "nested_scan", "outer_input"]
 
 
 @rule("Scan", since=9)
 def nested_scan(call: Call) -> Sequence[Result]:
-    """Batch the body of a Scan. States that are the same in every step of the outer loop are not batched."""
+    """Emit a Scan whose body works on all steps of the outer loop.
+
+    A state that is the same in every step of the outer loop is not batched.
+    """
     loop = ScanView.of(call.node, call.opset)
     operands = [call.operand(index) for index in range(len(call.operands))]
     count = len(loop.states)
     if any(scan.axis < 0 for scan in loop.scan_inputs) or any(output.axis < 0 for output in loop.scan_outputs):
         raise call.refuse("RANK-UNKNOWN", "a scanned axis counts from the end of a tensor of unknown rank")
-    varies = [operand.batched for operand in operands]
-    inputs, inside = _settled_body(call, loop, varies)
-    result_varies = [*varies[:count], *(inside.get(output.inner).batched for output in loop.scan_outputs)]
+    batched = [operand.batched for operand in operands]
+    inputs, emission = _emit_until_stable(call, loop, batched)
+    batched_results = [*batched[:count], *(emission.get(output.inner).batched for output in loop.scan_outputs)]
     entering = [
         _Axis.of(scan.axis, scan.inner, flag, operand.value)
-        for scan, operand, flag in zip(loop.scan_inputs, operands[count:], varies[count:], strict=True)
+        for scan, operand, flag in zip(loop.scan_inputs, operands[count:], batched[count:], strict=True)
     ]
     leaving = [
-        _Axis.of(output.axis, output.inner, flag) for output, flag in zip(loop.scan_outputs, result_varies[count:], strict=True)
+        _Axis.of(output.axis, output.inner, flag) for output, flag in zip(loop.scan_outputs, batched_results[count:], strict=True)
     ]
-    if any(scanned.place and scanned.rank is None for scanned in (*entering, *leaving)):
-        inside.build.discard()
+    if any(scanned.index and scanned.rank is None for scanned in (*entering, *leaving)):
+        emission.build.discard()
         raise call.refuse("RANK-UNKNOWN", "the rank of a scanned or stacked tensor is not known")
-    body = batched_body(inside, inputs, list(zip(loop.body.outputs, result_varies, strict=True)))
-    states = [State(for_all_steps(call, operands[i], varies[i]), inputs[i], body.outputs[i], None) for i in range(count)]
+    body = batched_body(emission, inputs, list(zip(loop.body.outputs, batched_results, strict=True)))
+    states = [State(outer_input(call, operands[i], batched[i]), inputs[i], body.outputs[i], None) for i in range(count)]
     scans = [
         ScanInput(scanned.to_front(call, operand.value), inner, 0, scan.reverse)
         for scanned, scan, operand, inner in zip(entering, loop.scan_inputs, operands[count:], inputs[count:], strict=True)
@@ -65,76 +68,84 @@ def nested_scan(call: Call) -> Sequence[Result]:
     hand_on(call.node, node)
     call.build.nodes.append(node)
     stacks = [scanned.from_front(call, value) for scanned, value in zip(leaving, node.outputs[count:], strict=True)]
-    return [Result(value, flag) for value, flag in zip([*node.outputs[:count], *stacks], result_varies, strict=True)]
+    return [Result(value, flag) for value, flag in zip([*node.outputs[:count], *stacks], batched_results, strict=True)]
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """A scanned axis: its index (``place``) in a tensor, and the tensor's ``rank``."""
+    """A scanned axis of a tensor.
 
-    place: int
+    Attributes:
+        index: The index of the axis.
+        rank: The rank of the tensor, or None if it is unknown.
+    """
+
+    index: int
     rank: int | None
 
     @classmethod
-    def of(cls, axis: int, inner: ir.Value, varies: bool, outer: ir.Value | None = None) -> "_Axis":
+    def of(cls, axis: int, inner: ir.Value, batched: bool, outer: ir.Value | None = None) -> "_Axis":
         """Return the scanned axis of a tensor.
 
         Args:
             axis: The scanned axis in one step.
             inner: The row that one iteration reads or returns, with its shape in one step.
-            varies: True if the tensor is batched, so that the axis is shifted.
+            batched: True if the tensor is batched, so that the axis is shifted.
             outer: The tensor, if it exists already. Its rank is used if it is known.
         """
-        rank, known = rank_of(inner), None if outer is None else rank_of(outer)
-        return cls(axis + varies, rank + 1 + varies if known is None and rank is not None else known)
+        rank, outer_rank = rank_of(inner), None if outer is None else rank_of(outer)
+        return cls(axis + batched, rank + 1 + batched if outer_rank is None and rank is not None else outer_rank)
 
     def to_front(self, call: Call, x: ir.Value) -> ir.Value:
         """Transpose ``x`` so that the scanned axis becomes axis 0."""
-        return move_axis_first(call.build, x, self.place, self.rank or 0)
+        return move_axis_first(call.build, x, self.index, self.rank or 0)
 
     def from_front(self, call: Call, x: ir.Value) -> ir.Value:
         """Transpose ``x`` so that axis 0 moves to the position of the scanned axis."""
-        return move_first_axis(call.build, x, self.place, self.rank or 0)
+        return move_first_axis(call.build, x, self.index, self.rank or 0)
 
 
-def _settled_body(
-    call: Call, loop: ScanView | LoopView, varies: list[bool], others: Sequence[bool] = ()
+def _emit_until_stable(
+    call: Call, loop: ScanView | LoopView, batched: list[bool], batched_before: Sequence[bool] = ()
 ) -> tuple[list[ir.Value], Emission]:
-    """Emit the body for all steps.
+    """Emit the body for all steps of the outer loop. Return its inputs and the emission.
 
-    If the next value of a state turns out to be batched, the state must be batched too. Then emit the body again, until no further
-    state becomes batched.
+    If the next value of a state turns out to be batched, the state must be batched too. The body is then emitted again, until no
+    more states become batched.
 
     Args:
         call: The loop.
         loop: Its view.
-        varies: For each state and each scan input, True if it is batched. This list is updated.
-        others: The same flags for the inputs of the body that precede the states, such as the step number of a Loop.
+        batched: For each state and each scan input, True if it is batched. This list is updated.
+        batched_before: The same for the inputs of the body before the states, such as the step number of a Loop.
     """
     while True:
-        inputs, inside = body_for_all_steps(call, loop.body, [*others, *varies])
-        grown = [i for i, state in enumerate(loop.states) if not varies[i] and inside.get(state.next).batched]
+        inputs, emission = body_for_all_steps(call, loop.body, [*batched_before, *batched])
+        grown = [i for i, state in enumerate(loop.states) if not batched[i] and emission.get(state.next).batched]
         if not grown:
-            return inputs, inside
-        inside.build.discard()
+            return inputs, emission
+        emission.build.discard()
         for i in grown:
-            varies[i] = True
+            batched[i] = True
 
 
 @rule("Loop")
 def nested_loop(call: Call) -> Sequence[Result]:
-    """Batch the body of a Loop. States that are the same in every step of the outer loop are not batched."""
+    """Emit a Loop whose body works on all steps of the outer loop.
+
+    A state that is the same in every step of the outer loop is not batched.
+    """
     loop = LoopView.of(call.node, call.opset)
-    call.same_each_step(0, 1)
+    call.require_invariant(0, 1)
     if any(not isinstance(value.type, ir.TensorType) for value in [*call.node.outputs, *loop.body.inputs]):
         raise call.refuse("CONTROL-FLOW", "a state or result is not a tensor, or of unknown type")
     operands = [call.operand(index) for index in range(2, len(call.operands))]
-    varies = [operand.batched for operand in operands]
-    inputs, inside = _settled_body(call, loop, varies, [False, False])
-    stacked = _stacked_results(call, loop, inside)
-    flags = [False, *varies, *stacked]
-    body = batched_body(inside, inputs, list(zip(loop.body.outputs, flags, strict=True)))
-    initial = [for_all_steps(call, operand, flag) for operand, flag in zip(operands, varies, strict=True)]
+    batched = [operand.batched for operand in operands]
+    inputs, emission = _emit_until_stable(call, loop, batched, [False, False])
+    batched_stacks = _are_stacks_batched(call, loop, emission)
+    flags = [False, *batched, *batched_stacks]
+    body = batched_body(emission, inputs, list(zip(loop.body.outputs, flags, strict=True)))
+    initial = [outer_input(call, operand, flag) for operand, flag in zip(operands, batched, strict=True)]
     outputs = call.build.node(
         "Loop", [call.value(0), call.value(1), *initial], len(flags) - 1, [ir.AttrGraph("body", body)], hint=call.node.name
     )
@@ -143,43 +154,52 @@ def nested_loop(call: Call) -> Sequence[Result]:
     for value, like in zip(outputs, loop.body.outputs[1:], strict=True):
         value.type = like.type if value.type is None else value.type
         results.append(value)
-    for i, (output, flag) in enumerate(zip(loop.scan_outputs, stacked, strict=True), start=len(varies)):
+    for i, (output, flag) in enumerate(zip(loop.scan_outputs, batched_stacks, strict=True), start=len(batched)):
         rank = rank_of(output.inner)
         if flag and rank is not None:
             results[i] = transpose(call.build, results[i], [1, 0, *range(2, rank + 2)])
     return [Result(value, flag) for value, flag in zip(results, flags[1:], strict=True)]
 
 
-def _stacked_results(call: Call, loop: LoopView, inside: Emission) -> list[bool]:
+def _are_stacks_batched(call: Call, loop: LoopView, emission: Emission) -> list[bool]:
     """Return, for each stacked result, True if it is batched.
 
-    If the Loop is unsupported (see the module), discard its new nodes and refuse the call.
+    If the Loop is unsupported (see the module docstring), discard the new nodes and raise Refused.
     """
-    stacked = [inside.get(output.inner).batched for output in loop.scan_outputs]
+    batched = [emission.get(output.inner).batched for output in loop.scan_outputs]
     reason = None
-    if inside.get(loop.condition_out).batched:
+    if emission.get(loop.condition_out).batched:
         reason = call.refuse("BATCHED-STRUCTURE", "its condition differs between steps")
-    for output, flag in zip(loop.scan_outputs, stacked, strict=True):
+    for output, flag in zip(loop.scan_outputs, batched, strict=True):
         if flag and rank_of(output.inner) is None:
             reason = call.refuse("RANK-UNKNOWN", f"the rank of {output.inner.name!r} is not known")
         elif flag and not loop.always_runs:
             reason = call.refuse("EMPTY-STEPS", "it may run no step, and the sizes of its stacked results would be guesses")
     if reason is not None:
-        inside.build.discard()
+        emission.build.discard()
         raise reason
-    return stacked
+    return batched
 
 
 def body_for_all_steps(call: Call, body: ir.Graph, batched: Sequence[bool]) -> tuple[list[ir.Value], Emission]:
-    """Emit all nodes of ``body`` for all steps, in a new builder. Return the new inputs and the emission.
+    """Emit all nodes of ``body`` for all steps, in a new builder.
 
-    ``batched``: for each input of the body, True if it is batched. If a node is refused, discard the new nodes.
+    Args:
+        call: The operator that contains the body.
+        body: The body.
+        batched: For each input of the body, True if it is batched.
+
+    Returns:
+        The new inputs of the body, and the emission with the new nodes.
+
+    Raises:
+        Refused: A node cannot be emitted. The new nodes are discarded.
     """
-    emission = Emission(body, call.build.another(), call.steps, around=call.captured, may_be_empty=call.may_be_empty)
+    emission = Emission(body, call.build.another(), call.steps, captured=call.captured, may_be_empty=call.may_be_empty)
     inputs = []
     for inner, varies in zip(body.inputs, batched, strict=True):
         inputs.append(_input_like(call, inner, varies))
-        emission.place(inner, inputs[-1], varies)
+        emission.set(inner, inputs[-1], varies)
     reason = emission.add_all(body)
     if reason is not None:
         emission.build.discard()
@@ -188,14 +208,17 @@ def body_for_all_steps(call: Call, body: ir.Graph, batched: Sequence[bool]) -> t
 
 
 def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequence[tuple[ir.Value, bool]]) -> ir.Graph:
-    """Return a graph of the nodes in ``emission``, with the given new ``inputs``.
+    """Return a graph of the nodes in ``emission``.
 
-    Each output gets a separate node and a declared shape, because onnxruntime needs both.
+    Each output has a declared shape and is computed by a separate node, because onnxruntime needs both.
 
-    ``outputs``: pairs (output of the old body, True if the new output is batched).
+    Args:
+        emission: The emission of the old body.
+        inputs: The inputs of the new graph.
+        outputs: Pairs (output of the old body, True if the new output is batched).
     """
     build = emission.build
-    results = [emission.full(value) if varies else emission.get(value).value for value, varies in outputs]
+    results = [emission.stack_of(value) if varies else emission.get(value).value for value, varies in outputs]
     computed = {value for node in build.nodes for value in node.outputs}
     for i, result in enumerate(results):
         if result in computed:
@@ -210,16 +233,16 @@ def batched_body(emission: Emission, inputs: Sequence[ir.Value], outputs: Sequen
     return ir.Graph(inputs, results, nodes=nodes, name=build.names.fresh(emission.body.name or "body"))
 
 
-def for_all_steps(call: Call, operand: Operand, varies: bool) -> ir.Value:
+def outer_input(call: Call, operand: Operand, batched: bool) -> ir.Value:
     """Return the value of ``operand`` as an input of the new loop.
 
-    ``varies``: True if the new input has the steps as axis 0. A loop-invariant operand is then repeated for every step.
+    ``batched``: True if the new input has the steps as axis 0. A loop-invariant operand is then repeated for every step.
     """
-    return repeated(call.build, operand, call.steps) if varies else operand.value
+    return stacked_value(call.build, operand, call.steps) if batched else operand.value
 
 
-def _input_like(call: Call, inner: ir.Value, varies: bool) -> ir.Value:
-    shape = with_axes(inner.shape, 0, _steps_dim(call)) if varies else inner.shape
+def _input_like(call: Call, inner: ir.Value, batched: bool) -> ir.Value:
+    shape = with_axes(inner.shape, 0, _steps_dim(call)) if batched else inner.shape
     return ir.Value(name=call.build.names.fresh(inner.name or "input"), type=inner.type, shape=shape)
 
 

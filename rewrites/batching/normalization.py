@@ -17,20 +17,20 @@ import onnx.inliner
 import onnx_ir as ir
 
 from rewrites.analysis.shapes.inference import infer_model
-from rewrites.batching.alignment import axis_after_steps, expanded, with_rank
+from rewrites.batching.alignment import axis_after_steps, stacked_operand, with_rank
 from rewrites.batching.call import Call, Operand, Refused, Result
 from rewrites.batching.dims import (
     first_dim,
-    folded,
-    folded_at,
+    fold_operand,
+    fold_operand_at,
     product_of,
+    reshape_to,
+    reshape_to_steps,
     shape_tensor,
-    shaped,
     step_dims,
-    unfolded,
-    unfolded_at,
+    unfold_result_at,
+    unfold_results,
     vector_of_all_steps,
-    with_steps,
 )
 from rewrites.batching.emission import Emission
 from rewrites.batching.fold_into_batch import fold_batch
@@ -55,10 +55,10 @@ _NARROW = frozenset({ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 def trailing_normalization(call: Call) -> Sequence[Result]:
     """Shift the axis.
 
-    If the scale or bias is batched, normalise with a scale of ones, then apply scale and bias by Mul and Add.
+    If the scale or bias is batched, normalise with a scale of ones. Then apply the scale and the bias by Mul and Add.
     """
     if not call.batched(1) and not call.batched(2):
-        return call.like(call.values, axis=axis_after_steps(call, -1))
+        return call.emit(call.values, axis=axis_after_steps(call, -1))
     b, x, scale = call.build, call.operand(0), call.operand(1)
     rank = call.rank(0)
     if scale.inner.dtype in _NARROW or x.inner.dtype in _NARROW:
@@ -66,7 +66,7 @@ def trailing_normalization(call: Call) -> Sequence[Result]:
     axis = axis_after_steps(call, -1) - (0 if x.batched else 1)
     plain, *statistics = b.like(call.node, [x.value, _ones(call, scale.inner.dtype)], axis=axis)
     result = b.op("Mul", plain, with_rank(call, scale, max(rank, call.rank(1))))
-    bias = call.given(2)
+    bias = call.optional_operand(2)
     if bias is not None:
         result = b.op("Add", result, with_rank(call, bias, rank))
     return [Result(result), *(Result(value, x.batched) for value in statistics)]
@@ -91,13 +91,13 @@ def skip_normalization(call: Call) -> Sequence[Result]:
 
     The added operand must have the shape of the data. The scale and the bias must be loop-invariant.
     """
-    call.same_weights(*range(2, len(call.operands)))
+    call.require_shared(*range(2, len(call.operands)))
     data, added = call.operand(0).inner, call.operand(1).inner
     dims = [(dim_of(data, axis), dim_of(added, axis)) for axis in range(call.rank(0))]
     if call.rank(0) != call.rank(1) or any(dim is None or dim != added_dim for dim, added_dim in dims):
         raise call.refuse("NO-BATCHING-RULE", "the data and the added operand differ in shape, or may differ")
-    results = call.build.like(call.node, [folded(call, 0), folded(call, 1), *call.values[2:]])
-    return unfolded(call, results, first_dim(call, 0))
+    results = call.build.like(call.node, [fold_operand(call, 0), fold_operand(call, 1), *call.values[2:]])
+    return unfold_results(call, results, first_dim(call, 0))
 
 
 @rule("BatchNormalization")
@@ -127,9 +127,9 @@ def instance_normalization(call: Call) -> Sequence[Result]:
         return fold_batch(call)
     if rank < 2:
         raise call.refuse("NO-BATCHING-RULE", f"rank {rank}")
-    values = [folded_at(call, 0, 1), *(vector_of_all_steps(call, index) for index in parameters)]
+    values = [fold_operand_at(call, 0, 1), *(vector_of_all_steps(call, index) for index in parameters)]
     (result,) = call.build.like(call.node, values)
-    return [Result(unfolded_at(call, result, 1, step_dims(call, call.operand(0))[1], rank))]
+    return [Result(unfold_result_at(call, result, 1, step_dims(call, call.operand(0))[1], rank))]
 
 
 @rule("GroupNormalization")
@@ -138,7 +138,7 @@ def group_normalization(call: Call) -> Sequence[Result]:
 
     If the scale or bias differs between steps, emit the definition of the operator instead.
     """
-    call.needs_steps("onnxruntime's GroupNormalization infers a dimension")
+    call.require_steps("onnxruntime's GroupNormalization infers a dimension")
     return by_its_function(call) if call.batched(1) or call.batched(2) else fold_batch(call)
 
 
@@ -154,11 +154,11 @@ def mean_variance_normalization(call: Call) -> Sequence[Result]:
         raise call.refuse("NO-BATCHING-RULE", f"axes {axes} of {call.rank(0)}")
     dims = step_dims(call, call.operand(0))
     if len(axes) == 3:
-        (result,) = call.build.like(call.node, [folded_at(call, 0, 1)])
-        return [Result(unfolded_at(call, result, 1, dims[1], 4))]
-    each = shaped(call, expanded(call, 0), [1, call.steps, product_of(call.build, dims[:3]), dims[3]])
+        (result,) = call.build.like(call.node, [fold_operand_at(call, 0, 1)])
+        return [Result(unfold_result_at(call, result, 1, dims[1], 4))]
+    each = reshape_to(call, stacked_operand(call, 0), [1, call.steps, product_of(call.build, dims[:3]), dims[3]])
     (result,) = call.build.like(call.node, [each], axes=[0, 2, 3])
-    return [Result(with_steps(call, result, dims))]
+    return [Result(reshape_to_steps(call, result, dims))]
 
 
 _CONSTANT_BYTES = 4096
@@ -168,12 +168,12 @@ _CONSTANT_BYTES = 4096
 def by_its_function(call: Call) -> Sequence[Result]:
     """Emit the nodes of the operator's definition for all steps.
 
-    The definition depends on the types, attributes and operands of the call.
+    The types, attributes and operands of the call determine the definition.
     """
     body, operands = _definition(call)
     emission = Emission(body, call.build, call.steps, may_be_empty=call.may_be_empty)
     for value, operand in operands.items():
-        emission.known[value] = Operand(operand.value, operand.batched, value)
+        emission.replacements[value] = Operand(operand.value, operand.batched, value)
     reason = emission.add_all(body)
     if reason is not None:
         raise Refused(reason)

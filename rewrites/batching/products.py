@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from rewrites.base import since
-from rewrites.batching.alignment import expanded, with_rank
+from rewrites.batching.alignment import stacked_operand, with_rank
 from rewrites.batching.call import Call, Operand, Result
-from rewrites.batching.dims import fold_steps, step_dims, with_steps
+from rewrites.batching.dims import fold_steps, reshape_to_steps, step_dims
 from rewrites.batching.table import rule
 from rewrites.graph.values import dim_of, static_dims
 from rewrites.ops.versions import move_axis_first, move_first_axis, reduce, reshape, squeeze, transpose, unsqueeze
@@ -31,38 +31,42 @@ _FEW_ROWS = 16
 _FEW_COLUMNS = 8
 
 
-def product(call: Call, emit: Product, *, plain: bool) -> ir.Value:
+def product(call: Call, emit: Product, *, is_matmul: bool) -> ir.Value:
     """Multiply operands 0 and 1 for all steps.
 
     Args:
         call: The call.
         emit: Emits the product operator.
-        plain: True if the operator is MatMul, so that the operands may be transposed and swapped.
+        is_matmul: True if the operator is MatMul, so that the operands may be transposed and swapped.
     """
     left, right = call.operand(0), call.operand(1)
     if call.may_be_empty and left.batched != right.batched:
-        return _of_empty(call, left, right, emit, plain)
+        return _that_may_be_empty(call, left, right, emit, is_matmul)
     if left.batched and right.batched:
-        return _both(call, left, right, emit, plain)
-    return _left(call, left, right, emit, plain) if left.batched else _right(call, left, right, emit, plain)
+        return _with_both_batched(call, left, right, emit, is_matmul)
+    return (
+        _with_batched_left(call, left, right, emit, is_matmul)
+        if left.batched
+        else _with_batched_right(call, left, right, emit, is_matmul)
+    )
 
 
-def _left(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
+def _with_batched_left(call: Call, left: Operand, right: Operand, emit: Product, is_matmul: bool) -> ir.Value:
     """Emit the product for a batched left operand and a loop-invariant right operand.
 
-    If the right operand is a matrix, one product multiplies the rows of all steps. If it is a stack of matrices and a step has few
-    rows, each matrix is multiplied once by the rows of all steps.
+    If the right operand is a matrix, one product multiplies the rows of all steps. If the right operand is a stack of matrices and
+    a step has few rows, one product multiplies each matrix by the rows of all steps.
     """
     right_rank = call.rank(1)
     if right_rank == 1:
-        return _by_vector(call, left.value, left.rank, right.value, emit)
+        return _times_vector(call, left.value, left.rank, right.value, emit)
     if right_rank == 2:
         return emit(left.value, right.value)
     left_rank = call.rank(0)
     if left_rank == 1:
         stacked = emit(left.value, right.value)
         return move_axis_first(call.build, stacked, right_rank - 2, right_rank)
-    if plain and left_rank == right_rank:
+    if is_matmul and left_rank == right_rank:
         merged = _rows_of_all_steps(call, left, right, emit)
         if merged is not None:
             return merged
@@ -72,8 +76,8 @@ def _left(call: Call, left: Operand, right: Operand, emit: Product, plain: bool)
 def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value | None:
     """Emit ``[T, *b, M, K] @ [*b, K, N]`` as ``[*b, T * M, K] @ [*b, K, N]``.
 
-    The second form reads each matrix only once. Return None if there are many rows M, because the second form then gains nothing.
-    Also return None if a size is unknown, 0 or broadcast.
+    The second form reads each matrix only once. Return None in two cases: the number of rows M is large, so that the second form
+    gains nothing; or a size is unknown, 0 or broadcast.
     """
     here, there = static_dims(left.inner), static_dims(right.inner)
     if here is None or there is None or here[:-2] != there[:-2] or here[-2] > _FEW_ROWS or 0 in here + there:
@@ -85,24 +89,24 @@ def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product)
     return move_axis_first(b, rows_of_results, rank - 2, rank + 1)
 
 
-def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
+def _with_batched_right(call: Call, left: Operand, right: Operand, emit: Product, is_matmul: bool) -> ir.Value:
     """Emit the product for a loop-invariant left operand and a batched right operand.
 
-    If the operands may be swapped and a step has few columns, the columns become rows: ``(A @ X).T = X.T @ A.T``.
+    If ``is_matmul`` and a step has few columns, the columns become rows: ``(A @ X).T = X.T @ A.T``.
     """
     b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
     if left_rank == 1:
         if right_rank > 1:
             return emit(left.value, right.value)
-        if plain:
-            return _by_vector(call, right.value, 1, left.value, emit)
+        if is_matmul:
+            return _times_vector(call, right.value, 1, left.value, emit)
         return squeeze(b, emit(left.value, unsqueeze(b, right.value, [2])), [1])
     if right_rank == 1:
-        if plain and left_rank == 2:
+        if is_matmul and left_rank == 2:
             return emit(right.value, transpose(b, left.value, [1, 0]))
         columns = emit(left.value, transpose(b, right.value, [1, 0]))
         return move_axis_first(b, columns, left_rank - 1, left_rank)
-    if plain and left_rank == right_rank == 2:
+    if is_matmul and left_rank == right_rank == 2:
         columns_of_step = dim_of(right.inner, 1)
         if columns_of_step == 1:
             rows = emit(squeeze(b, right.value, [2]), transpose(b, left.value, [1, 0]))
@@ -113,21 +117,21 @@ def _right(call: Call, left: Operand, right: Operand, emit: Product, plain: bool
     return emit(left.value, with_rank(call, right, left_rank))
 
 
-def _of_empty(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """Emit the product for a loop that may run zero steps. One operand is batched.
+def _that_may_be_empty(call: Call, left: Operand, right: Operand, emit: Product, is_matmul: bool) -> ir.Value:
+    """Emit the product for a loop that may run zero steps. Exactly one operand is batched.
 
-    onnxruntime must not broadcast an axis to size 0. Therefore the right operand of the emitted product is a matrix, or both
-    operands have the same batch axes.
+    onnxruntime cannot broadcast an axis to size 0. Therefore the right operand of the emitted product is a matrix, or both operands
+    have the same batch axes.
     """
     left_rank, right_rank = call.rank(0), call.rank(1)
     if left.batched and right_rank == 2:
         return emit(left.value, right.value)
     if left.batched and right_rank == 1:
-        return _by_vector(call, left.value, left_rank, right.value, emit)
-    if plain and not left.batched and left_rank <= 2 and right_rank <= 2:
+        return _times_vector(call, left.value, left_rank, right.value, emit)
+    if is_matmul and not left.batched and left_rank <= 2 and right_rank <= 2:
         return _columns_of_all_steps(call, left, right, emit)
-    every = [Operand(expanded(call, index), True, operand.inner) for index, operand in enumerate((left, right))]
-    return _both(call, every[0], every[1], emit, plain)
+    stacked = [Operand(stacked_operand(call, index), True, operand.inner) for index, operand in enumerate((left, right))]
+    return _with_both_batched(call, stacked[0], stacked[1], emit, is_matmul)
 
 
 def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value:
@@ -143,14 +147,15 @@ def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Produ
     inner, columns = step_dims(call, right)
     columns_of_results = emit(fold_steps(call, transpose(b, right.value, [0, 2, 1]), [columns, inner]), weights)
     if left.rank == 1:
-        return with_steps(call, columns_of_results, [columns])
-    return transpose(b, with_steps(call, columns_of_results, [columns, step_dims(call, left)[0]]), [0, 2, 1])
+        return reshape_to_steps(call, columns_of_results, [columns])
+    return transpose(b, reshape_to_steps(call, columns_of_results, [columns, step_dims(call, left)[0]]), [0, 2, 1])
 
 
-def _by_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.Value, emit: Product) -> ir.Value:
-    """Multiply ``matrices`` by ``vector``, which becomes a matrix with one column.
+def _times_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.Value, emit: Product) -> ir.Value:
+    """Multiply ``matrices`` by ``vector``. The vector becomes a matrix with one column.
 
-    onnxruntime wrongly fuses a Transpose into a product with a vector. It also cannot run such a product if there are 0 steps.
+    onnxruntime wrongly fuses a Transpose into a product with a vector. It also cannot run such a product if the number of steps is
+    0.
     """
     if rank is None and call.opset < since.NEGATIVE_AXES:
         rank = call.rank(0)
@@ -158,13 +163,13 @@ def _by_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.Valu
     return squeeze(b, emit(matrices, unsqueeze(b, vector, [1])), [-1 if rank is None else rank])
 
 
-def _both(call: Call, left: Operand, right: Operand, emit: Product, plain: bool) -> ir.Value:
-    """Emit the product for two batched operands: one product per step, in one operator.
+def _with_both_batched(call: Call, left: Operand, right: Operand, emit: Product, is_matmul: bool) -> ir.Value:
+    """Emit one product for two batched operands. It multiplies the operands of each step.
 
-    Vectors become matrices with one row or column.
+    A vector becomes a matrix with one row or column.
     """
     b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
-    if left_rank == right_rank == 1 and plain and left.inner.dtype in _SUMMED:
+    if left_rank == right_rank == 1 and is_matmul and left.inner.dtype in _SUMMED:
         return reduce(b, "ReduceSum", b.op("Mul", left.value, right.value), [1], keepdims=False)
     left_value, right_value = left.value, right.value
     rank = max(left_rank, right_rank, 2)
@@ -182,22 +187,22 @@ def _both(call: Call, left: Operand, right: Operand, emit: Product, plain: bool)
 
 @rule("MatMul")
 def matmul(call: Call) -> Sequence[Result]:
-    """Emit one MatMul over all steps."""
-    return [Result(product(call, lambda left, right: call.build.op("MatMul", left, right), plain=True))]
+    """Emit one MatMul for all steps."""
+    return [Result(product(call, lambda left, right: call.build.op("MatMul", left, right), is_matmul=True))]
 
 
 @rule("FusedMatMul", domain="com.microsoft")
 def fused_matmul(call: Call) -> Sequence[Result]:
-    """Emit one product over all steps.
+    """Emit one product for all steps.
 
-    The transposition flag of a vector is cleared: in one step, the operator ignores the flag, but for all steps it would transpose
-    the matrix of the vectors.
+    The transposition flag of a vector is cleared. In one step, the operator ignores this flag. For all steps, it would transpose
+    the matrix that consists of the vectors.
     """
     attributes = call.node.attributes
     if attributes.get_int("transBatchA", 0) or attributes.get_int("transBatchB", 0):
         raise call.refuse("NO-BATCHING-RULE", "batch axes are transposed")
     if attributes.get_int("transA", 0):
-        call.needs_steps("onnxruntime does not broadcast a transposed operand to empty tensors")
+        call.require_steps("onnxruntime does not broadcast a transposed operand to empty tensors")
         if call.rank(1) == 1:
             raise call.refuse("NO-BATCHING-RULE", "onnxruntime multiplies a transposed matrix by a vector wrongly")
     flags = {"transA": attributes.get_int("transA", 0), "transB": attributes.get_int("transB", 0)}
@@ -207,38 +212,38 @@ def fused_matmul(call: Call) -> Sequence[Result]:
     def emit(left: ir.Value, right: ir.Value) -> ir.Value:
         return call.build.like(call.node, [left, right], **flags)[0]
 
-    return [Result(product(call, emit, plain=False))]
+    return [Result(product(call, emit, is_matmul=False))]
 
 
 @rule("MatMulInteger")
 def matmul_integer(call: Call) -> Sequence[Result]:
-    """Emit one product over all steps. The second zero point must be loop-invariant."""
-    call.same_each_step(3)
-    zero, b = call.given(2), call.build
+    """Emit one product for all steps. The second zero point must be loop-invariant."""
+    call.require_invariant(3)
+    zero, b = call.optional_operand(2), call.build
     if zero is None or not zero.batched:
-        return [Result(_product(call, call.value(2)))]
-    call.same_each_step(1)
+        return [Result(_integer_product(call, call.value(2)))]
+    call.require_invariant(1)
     left, right = call.rank(0), call.rank(1)
     rank = max(left, right) - (left == 1 or right == 1)
-    raw = _product(call, None)
+    raw = _integer_product(call, None)
     shift = b.op("Cast", zero.value, to=int(ir.DataType.INT32))
     shift = squeeze(b, shift, range(1, 1 + call.rank(2)))
-    columns = reduce(b, "ReduceSum", _centred(call), [max(right - 2, 0)], keepdims=left > 1 and right > 1)
+    columns = reduce(b, "ReduceSum", _minus_zero_point(call), [max(right - 2, 0)], keepdims=left > 1 and right > 1)
     correction = b.op("Mul", unsqueeze(b, shift, range(1, 1 + rank)), columns)
     return [Result(b.op("Sub", raw, correction))]
 
 
-def _product(call: Call, zero: ir.Value | None) -> ir.Value:
+def _integer_product(call: Call, zero: ir.Value | None) -> ir.Value:
     def emit(left: ir.Value, right: ir.Value) -> ir.Value:
         return call.build.like(call.node, [left, right, zero, call.value(3)])[0]
 
     if not call.batched(0) and not call.batched(1):
         return emit(call.operand(0).value, call.operand(1).value)
-    return product(call, emit, plain=False)
+    return product(call, emit, is_matmul=False)
 
 
-def _centred(call: Call) -> ir.Value:
-    """Return ``B - b0``, the second matrix minus its zero point, in int32."""
+def _minus_zero_point(call: Call) -> ir.Value:
+    """Return ``B - b0`` in int32: the second matrix minus its zero point."""
     b = call.build
     wide = b.op("Cast", call.operand(1).value, to=int(ir.DataType.INT32))
     zero = call.value(3)

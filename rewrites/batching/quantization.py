@@ -15,9 +15,9 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.base import since
-from rewrites.batching.alignment import axis_after_steps, expanded, unit_axes, with_rank
+from rewrites.batching.alignment import axis_after_steps, stacked_operand, with_rank, with_unit_axes
 from rewrites.batching.call import Call, Operand, Result
-from rewrites.batching.dims import first_dim, folded, unfolded
+from rewrites.batching.dims import first_dim, fold_operand, unfold_results
 from rewrites.batching.fold_into_batch import fold_batch
 from rewrites.batching.products import product
 from rewrites.batching.table import rule
@@ -39,41 +39,43 @@ def quantize(call: Call) -> Sequence[Result]:
     """
     if call.node.attributes.get_int("block_size", 0):
         raise call.refuse("NO-BATCHING-RULE", "the scales are blocked")
-    scale, zero = call.operand(1), call.given(2)
+    scale, zero = call.operand(1), call.optional_operand(2)
     if scale.batched or (zero is not None and zero.batched):
-        return _scale_of_step(call)
-    if _is_single(call, scale):
-        return call.like(call.values)
-    return call.like(call.values, axis=axis_after_steps(call, 1))
+        return _with_scale_per_step(call)
+    if _has_one_element_per_step(call, scale):
+        return call.emit(call.values)
+    return call.emit(call.values, axis=axis_after_steps(call, 1))
 
 
-def _scale_of_step(call: Call) -> list[Result]:
-    by_axis = not all(_is_single(call, operand) for index in (1, 2) if (operand := call.given(index)) is not None)
+def _with_scale_per_step(call: Call) -> list[Result]:
+    by_axis = not all(
+        _has_one_element_per_step(call, operand) for index in (1, 2) if (operand := call.optional_operand(index)) is not None
+    )
     if by_axis or (not call.node.domain and call.opset < since.QUANTIZED_AXIS):
-        return [Result(_written_out(call))]
-    zero = None if call.given(2) is None else _vector(call, 2)
-    return call.like([expanded(call, 0), _vector(call, 1), zero], axis=0)
+        return [Result(_by_definition(call))]
+    zero = None if call.optional_operand(2) is None else _vector_of_steps(call, 2)
+    return call.emit([stacked_operand(call, 0), _vector_of_steps(call, 1), zero], axis=0)
 
 
-def _written_out(call: Call) -> ir.Value:
+def _by_definition(call: Call) -> ir.Value:
     """Emit the operator's definition: ``Cast(Clip(Round(x / scale) + zero))`` or ``(x - zero) * scale``.
 
     Only float32 and 8-bit integers are supported.
     """
     b, rank, quantizes = call.build, call.rank(0), call.node.op_type == "QuantizeLinear"
-    zero, scale = call.given(2), _by_axis(call, 1, rank)
+    zero, scale = call.optional_operand(2), _broadcastable(call, 1, rank)
     wide, narrow = (call.operand(0), zero) if quantizes else (call.operand(1), call.operand(0))
     kind = call.node.outputs[0].dtype or ir.DataType.UINT8 if narrow is None else narrow.inner.dtype
     if wide.inner.dtype != ir.DataType.FLOAT or kind not in _LIMITS:
         raise call.refuse("NO-BATCHING-RULE", f"scales that differ between steps, of {wide.inner.dtype} and {kind}")
-    if quantizes and (zero is None or (not zero.batched and _is_single(call, zero))):
+    if quantizes and (zero is None or (not zero.batched and _has_one_element_per_step(call, zero))):
         ratio = b.op("Div", call.operand(0).value, scale)
         return b.like(call.node, [ratio, b.const(np.array(1, np.float32)), None if zero is None else zero.value])[0]
     if quantizes and call.opset < since.ROUND:
         raise call.refuse(
             "NO-BATCHING-RULE", f"the zero point differs between steps, and there is no Round before opset {since.ROUND}"
         )
-    offset = None if zero is None else b.op("Cast", _by_axis(call, 2, rank), to=int(ir.DataType.FLOAT))
+    offset = None if zero is None else b.op("Cast", _broadcastable(call, 2, rank), to=int(ir.DataType.FLOAT))
     if not quantizes:
         x = b.op("Cast", call.operand(0).value, to=int(ir.DataType.FLOAT))
         return b.op("Mul", x if offset is None else b.op("Sub", x, offset), scale)
@@ -83,27 +85,27 @@ def _written_out(call: Call) -> ir.Value:
     return b.op("Cast", b.op("Min", b.op("Max", shifted, low), high), to=int(kind))
 
 
-def _by_axis(call: Call, index: int, rank: int) -> ir.Value:
-    """Return operand ``index``, a scale or zero point, with axes that let it broadcast with the data.
+def _broadcastable(call: Call, index: int, rank: int) -> ir.Value:
+    """Return operand ``index``, a scale or zero point, with axes to broadcast with the data.
 
-    ``rank`` is the rank of the data in one step.
+    ``rank``: the rank of the data in one step.
     """
     operand = call.operand(index)
-    if _is_single(call, operand):
+    if _has_one_element_per_step(call, operand):
         at = rank - call.rank(index)
         if at < 0:
             value = squeeze(call.build, operand.value, [int(operand.batched)])
             return unsqueeze(call.build, value, range(1, 1 + rank)) if operand.batched else value
-        return unit_axes(call, operand, rank, at)
-    return unit_axes(call, operand, rank, axis_of(call.node, 1, rank))
+        return with_unit_axes(call, operand, rank, at)
+    return with_unit_axes(call, operand, rank, axis_of(call.node, 1, rank))
 
 
-def _vector(call: Call, index: int) -> ir.Value:
-    """Return operand ``index``, which has one element per step, as a vector over the steps."""
-    return squeeze(call.build, expanded(call, index), range(1, 1 + call.rank(index)))
+def _vector_of_steps(call: Call, index: int) -> ir.Value:
+    """Return operand ``index``, which has one element per step, as a vector with an element for each step."""
+    return squeeze(call.build, stacked_operand(call, index), range(1, 1 + call.rank(index)))
 
 
-def _is_single(call: Call, operand: Operand) -> bool:
+def _has_one_element_per_step(call: Call, operand: Operand) -> bool:
     """Return True if ``operand`` has one element per step, so that its axis does not matter.
 
     Raise Refused if its size is unknown.
@@ -148,7 +150,7 @@ def dynamic_product(call: Call) -> Sequence[Result]:
     x is quantised to q with a scale and a zero point zx per step. The product is ``q @ (w - z) - zx * colsum(w - z)``, times both
     scales, plus the bias.
     """
-    call.same_weights(*range(1, len(call.operands)))
+    call.require_shared(*range(1, len(call.operands)))
     rank, b, wide = call.rank(0), call.build, int(ir.DataType.INT32)
     if rank < _MATRIX or call.rank(1) != _MATRIX:
         raise call.refuse("NO-BATCHING-RULE", f"a product of ranks {rank} and {call.rank(1)}")
@@ -170,8 +172,8 @@ _SCALES, _ZEROS = (1, 4, 6), (2, 5, 7)
 
 @rule("QLinearMatMul")
 def quantized_matmul(call: Call) -> Sequence[Result]:
-    """Emit one product over all steps. The zero points must be loop-invariant."""
-    call.same_weights(*_ZEROS)
+    """Emit one product for all steps. The zero points must be loop-invariant."""
+    call.require_shared(*_ZEROS)
     matrices, rest, b = replace(call, operands=(call.operand(0), call.operand(3))), call.values, call.build
     scaled = any(map(call.batched, _SCALES))
 
@@ -181,7 +183,7 @@ def quantized_matmul(call: Call) -> Sequence[Result]:
         return b.like(call.node, [left, *rest[1:3], right, *rest[4:]])[0]
 
     varies = call.batched(0) or call.batched(3)
-    total = product(matrices, emit, plain=False) if varies else emit(call.operand(0).value, call.operand(3).value)
+    total = product(matrices, emit, is_matmul=False) if varies else emit(call.operand(0).value, call.operand(3).value)
     if not scaled:
         return [Result(total)]
     left, right = call.rank(0), call.rank(3)
@@ -198,7 +200,7 @@ def quantized_convolution(call: Call) -> Sequence[Result]:
 
     The weights may have a scale for each channel.
     """
-    call.same_weights(*_ZEROS, 3, 8)
+    call.require_shared(*_ZEROS, 3, 8)
     if not any(map(call.batched, _SCALES)):
         return fold_batch(call)
     b, rank, values = call.build, call.rank(0), call.values
@@ -207,15 +209,15 @@ def quantized_convolution(call: Call) -> Sequence[Result]:
     operands = [values[3], values[2], values[5]]
     attributes = list(call.node.attributes.values())
     if call.batched(0):
-        (total,) = b.node("ConvInteger", [folded(call, 0), *operands], 1, attributes)
-        total = unfolded(call, [total], first_dim(call, 0))[0].value
+        (total,) = b.node("ConvInteger", [fold_operand(call, 0), *operands], 1, attributes)
+        total = unfold_results(call, [total], first_dim(call, 0))[0].value
     else:
         (total,) = b.node("ConvInteger", [call.value(0), *operands], 1, attributes)
-    bias = call.given(8)
+    bias = call.optional_operand(8)
     if bias is not None:
-        total = b.op("Add", total, unit_axes(call, bias, rank, 1))
+        total = b.op("Add", total, with_unit_axes(call, bias, rank, 1))
     scales = [
-        unit_axes(call, call.operand(index), rank, 1) if call.rank(index) else with_rank(call, call.operand(index), rank)
+        with_unit_axes(call, call.operand(index), rank, 1) if call.rank(index) else with_rank(call, call.operand(index), rank)
         for index in _SCALES
     ]
     return [Result(_requantized(call, total, scales))]

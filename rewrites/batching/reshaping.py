@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.batching.alignment import after_steps, axes_after_steps, axis_after_steps, expanded, with_rank
+from rewrites.batching.alignment import after_steps, axes_after_steps, axis_after_steps, stacked_operand, with_rank
 from rewrites.batching.call import Call, Result
-from rewrites.batching.dims import product_of, step_dims, with_steps
+from rewrites.batching.dims import product_of, reshape_to_steps, step_dims
 from rewrites.batching.table import rule
 from rewrites.graph.values import const_array, dim_of, producer_of, static_dims
 from rewrites.ops.versions import DYNAMIC, axes_of, axis_of, ints_operand, squeeze, unsqueeze, zero_copies_size
@@ -21,12 +21,12 @@ def insert_axes(call: Call) -> Sequence[Result]:
 
     Negative axes count from the end and are unchanged.
     """
-    call.same_each_step(1)
+    call.require_invariant(1)
     axes = axes_of(call.node, call.opset, None)
     if axes is DYNAMIC:
         count, rank = dim_of(call.operand(1).inner, 0), call.operand(0).rank
         full = rank + count if rank is not None and isinstance(count, int) else None
-        return _on_computed_axes(call, full, full)
+        return _shift_computed_axes(call, full, full)
     if axes is None:
         raise call.refuse("MALFORMED", "the axes are missing")
     return [Result(unsqueeze(call.build, call.operand(0).value, [after_steps(axis) for axis in axes]))]
@@ -36,15 +36,15 @@ def insert_axes(call: Call) -> Sequence[Result]:
 def remove_axes(call: Call) -> Sequence[Result]:
     """``Squeeze(x, axes)`` -> ``Squeeze(x', axes + 1)``.
 
-    Without axes, all axes of size 1 but the steps are removed.
+    If there are no axes, all axes of size 1 except the steps are removed.
     """
-    call.same_each_step(1)
+    call.require_invariant(1)
     axes = axes_of(call.node, call.opset, None)
     if axes is DYNAMIC:
         count, rank = dim_of(call.operand(1).inner, 0), call.operand(0).rank
         if not isinstance(count, int) or count == 0:
             raise call.refuse("DYNAMIC-STRUCTURE", "the number of removed axes is not known")
-        return _on_computed_axes(call, rank, None if rank is None else rank - count)
+        return _shift_computed_axes(call, rank, None if rank is None else rank - count)
     x = call.operand(0)
     if axes is None:
         dims = static_dims(x.inner)
@@ -54,15 +54,15 @@ def remove_axes(call: Call) -> Sequence[Result]:
     return [Result(squeeze(call.build, x.value, [after_steps(axis) for axis in axes]))]
 
 
-def _on_computed_axes(call: Call, full: int | None, rank: int | None) -> list[Result]:
-    """Shift axes that are computed at run time, and emit the node.
+def _shift_computed_axes(call: Call, indexed_rank: int | None, rank: int | None) -> list[Result]:
+    """Emit the node with its axes shifted. The axes are computed at run time.
 
     Args:
         call: The call.
-        full: The rank of the per-step tensor that the axes index, if known.
+        indexed_rank: The rank of the per-step tensor that the axes index, if known.
         rank: The rank of the per-step result, if known.
     """
-    (result,) = call.like([call.operand(0).value, axes_after_steps(call, 1, full)])
+    (result,) = call.emit([call.operand(0).value, axes_after_steps(call, 1, indexed_rank)])
     if result.value.shape is None and rank is not None:
         result.value.shape = ir.Shape([None] * (rank + 1))
     return [result]
@@ -81,43 +81,43 @@ def flatten(call: Call) -> Sequence[Result]:
     if rank == 2:
         return [Result(b.op("Identity", x.value))]
     dims = step_dims(call, x)
-    return [Result(with_steps(call, x.value, [product_of(b, dims[:axis]), product_of(b, dims[axis:])]))]
+    return [Result(reshape_to_steps(call, x.value, [product_of(b, dims[:axis]), product_of(b, dims[axis:])]))]
 
 
 @rule("Reshape")
 def reshape(call: Call) -> Sequence[Result]:
     """``Reshape(x, shape)`` -> ``Reshape(x', [0, *shape])``.
 
-    A 0 copies the dimension with the same index. This stays correct: the leading 0 copies the steps, and each other 0 moves
-    together with its dimension. With ``allowzero``, a 0 is a size, so the number of steps replaces the leading 0.
+    A 0 copies the dimension with the same index. The leading 0 thus copies the steps. Each other 0 moves by one together with its
+    dimension. If the attribute ``allowzero`` is set, a 0 is a size, so the number of steps replaces the leading 0.
 
-    If a shape contains one computed size, -1 replaces it, as in onnxruntime's fusion. The reason is that a computed size of 0 (an
-    empty batch) would copy another size.
+    If a shape contains exactly one computed size, -1 replaces this size, as in onnxruntime's fusion. If the computed size were 0
+    (an empty batch), it would copy another size.
     """
-    call.same_each_step(1)
+    call.require_invariant(1)
     x, b = call.operand(0).value, call.build
     dims = static_dims(call.node.outputs[0])
     if dims is not None:
-        return [Result(with_steps(call, x, dims))]
+        return [Result(reshape_to_steps(call, x, dims))]
     shape = ints_operand(call.node, 1)
     if shape is DYNAMIC:
         shape = _with_one_inferred(call.node.inputs[1]) or shape
     if shape == (-1,):
         return [Result(b.op("Flatten", x, axis=1))]
     if shape is DYNAMIC or shape is None or -1 in shape:
-        call.needs_steps("a dimension must be inferred")
+        call.require_steps("a dimension must be inferred")
     copies = zero_copies_size(call.node)
     if shape is DYNAMIC or shape is None or (0 in shape and not copies):
         lead = b.const([0]) if copies else call.steps
         sizes = call.operand(1).value
-        return call.like([x, b.op("Concat", lead, sizes, axis=0)])
+        return call.emit([x, b.op("Concat", lead, sizes, axis=0)])
     return [Result(emit_reshape(b, x, [0, *shape]))]
 
 
 def _with_one_inferred(shape: ir.Value | None) -> tuple[int, ...] | None:
-    """Return the elements of the Concat ``shape``, with -1 for its only computed element.
+    """Return the elements of ``shape``, the result of a Concat, with -1 for its only computed element.
 
-    All other elements must be constant and positive. Return None for any other ``shape``.
+    Return None if ``shape`` is no such Concat, or if another element is not a positive constant.
     """
     node = producer_of(shape, "Concat")
     if node is None:
@@ -134,7 +134,7 @@ def _with_one_inferred(shape: ir.Value | None) -> tuple[int, ...] | None:
 @rule("Concat")
 def concatenate(call: Call) -> Sequence[Result]:
     """``Concat(x, w)`` -> ``Concat(x', w repeated for all steps)``, if only x is batched."""
-    return call.like([expanded(call, index) for index in range(len(call.operands))], axis=axis_after_steps(call, 0))
+    return call.emit([stacked_operand(call, index) for index in range(len(call.operands))], axis=axis_after_steps(call, 0))
 
 
 @rule("Expand")
@@ -143,18 +143,18 @@ def expand(call: Call) -> Sequence[Result]:
 
     If a step of x has fewer axes than the result, axes of size 1 are inserted after the steps.
     """
-    call.same_each_step(1)
+    call.require_invariant(1)
     count = dim_of(call.operand(1).inner, 0)
     if not isinstance(count, int):
         raise call.refuse("RANK-UNKNOWN", "the rank of the result is not known")
-    return call.like([with_rank(call, call.operand(0), max(count, call.rank(0))), call.value(1)])
+    return call.emit([with_rank(call, call.operand(0), max(count, call.rank(0))), call.value(1)])
 
 
 @rule("Tile")
 def tile(call: Call) -> Sequence[Result]:
     """``Tile(x, repeats)`` -> ``Tile(x', [1, *repeats])``."""
-    call.same_each_step(1)
+    call.require_invariant(1)
     b, repeats = call.build, ints_operand(call.node, 1)
     if repeats is DYNAMIC or repeats is None:
-        return call.like([call.value(0), b.op("Concat", b.const([1]), call.operand(1).value, axis=0)])
-    return call.like([call.value(0), b.const([1, *repeats])])
+        return call.emit([call.value(0), b.op("Concat", b.const([1]), call.operand(1).value, axis=0)])
+    return call.emit([call.value(0), b.const([1, *repeats])])

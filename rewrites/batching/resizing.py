@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.batching.alignment import expanded
+from rewrites.batching.alignment import stacked_operand
 from rewrites.batching.call import Call, Result
-from rewrites.batching.dims import first_dim, folded, rows_first, unfolded
+from rewrites.batching.dims import first_dim, fold_operand, unfold_results, with_folded_first_size
 from rewrites.batching.table import rule
 from rewrites.graph.values import const_array, dim_of
 from rewrites.ops.versions import concat, ints_operand, slice_axis, squeeze, unsqueeze
@@ -33,7 +33,11 @@ def upsample(call: Call) -> Sequence[Result]:
     scales = call.node.attributes.get_floats("scales")
     if scales is None:
         return resize(call)
-    return call.like(call.values, scales=[1.0, *scales]) if _nearest(call) or len(scales) == 2 else _merged(call, call.values)
+    return (
+        call.emit(call.values, scales=[1.0, *scales])
+        if _is_nearest(call) or len(scales) == 2
+        else _fold_into_axis_0(call, call.values)
+    )
 
 
 @rule("Resize", since=11)
@@ -42,17 +46,17 @@ def resize(call: Call) -> Sequence[Result]:
 
     Operands: data, region of interest, scales, sizes.
     """
-    call.same_each_step(*range(1, len(call.operands)))
+    call.require_invariant(*range(1, len(call.operands)))
     rank, axes = call.rank(0), call.node.attributes.get_ints("axes")
     values = [*call.values, None, None, None][:4] if call.node.op_type == "Resize" and call.opset >= 11 else call.values
     if axes is not None:
         places = [axis + rank if axis < 0 else axis for axis in axes]
         if 0 not in places and rank > 2:
-            return _merged(call, values)
-        return call.like([expanded(call, 0), *values[1:]], axes=[position + 1 for position in places])
-    if _keeps_first(call, rank):
-        return _merged(call, _with_rows(call, values))
-    return _one_more_axis(call, values, rank)
+            return _fold_into_axis_0(call, values)
+        return call.emit([stacked_operand(call, 0), *values[1:]], axes=[position + 1 for position in places])
+    if _keeps_first_size(call, rank):
+        return _fold_into_axis_0(call, _with_folded_sizes(call, values))
+    return _add_axis(call, values, rank)
 
 
 @rule("Resize", until=11)
@@ -61,39 +65,40 @@ def resize_by_scales(call: Call) -> Sequence[Result]:
     return resize(call)
 
 
-def _nearest(call: Call) -> bool:
+def _is_nearest(call: Call) -> bool:
     return call.node.attributes.get_string("mode", "nearest") == "nearest"
 
 
-def _keeps_first(call: Call, rank: int) -> bool:
+def _keeps_first_size(call: Call, rank: int) -> bool:
     """Return True if axis 0 is known to keep its size.
 
-    This is known in three cases: its scale is the constant 1; its new size is a constant, and equal to its old size; or the data
-    have more than 3 axes and the mode is not "nearest", because onnxruntime then supports nothing else.
+    This is known in three cases: its scale is the constant 1; its new size is a constant and equal to its old size; or the data
+    have more than 3 axes and the mode is not "nearest". In the last case, onnxruntime supports nothing else.
     """
     if rank < 3:
         return False
     first, by_inputs = dim_of(call.operand(0).inner, 0), len(call.operands) > 2
     for index in range(2 if by_inputs else 1, len(call.operands)):
-        operand = call.given(index)
+        operand = call.optional_operand(index)
         array = None if operand is None else const_array(operand.inner)
         if array is not None and array.size == rank and (array.dtype.kind == "f" or isinstance(first, int)):
             return bool(array[0] == (1 if array.dtype.kind == "f" else first))
-    return not _nearest(call) and rank > 3
+    return not _is_nearest(call) and rank > 3
 
 
-def _with_rows(call: Call, values: list[ir.Value | None]) -> list[ir.Value | None]:
-    """Return ``values``, the operands of a Resize, for data that have the rows of all steps on axis 0.
+def _with_folded_sizes(call: Call, values: list[ir.Value | None]) -> list[ir.Value | None]:
+    """Return ``values``, the operands of a Resize, changed for data with the steps merged into axis 0.
 
-    The first of the new sizes is replaced by the number of these rows. Without an operand for sizes, ``values`` is unchanged.
+    If there is an operand for the new sizes, its first size becomes the number of rows of all steps.
     """
     if len(values) < 4 or values[3] is None:
         return values
-    return [*values[:3], rows_first(call, values[3], first_dim(call, 0))]
+    return [*values[:3], with_folded_first_size(call, values[3], first_dim(call, 0))]
 
 
-def _merged(call: Call, values: list[ir.Value | None]) -> Sequence[Result]:
-    (result,) = call.build.like(call.node, [folded(call, 0), *values[1:]])
+def _fold_into_axis_0(call: Call, values: list[ir.Value | None]) -> Sequence[Result]:
+    """Emit the Resize with the steps merged into axis 0."""
+    (result,) = call.build.like(call.node, [fold_operand(call, 0), *values[1:]])
     sizes, attributes = ints_operand(call.node, 3), call.node.attributes
     if (
         isinstance(sizes, tuple)
@@ -101,20 +106,20 @@ def _merged(call: Call, values: list[ir.Value | None]) -> Sequence[Result]:
         and attributes.get_string("keep_aspect_ratio_policy", "stretch") == "stretch"
     ):
         result.shape = ir.Shape([None, *sizes[1:]])
-    return unfolded(call, [result], first_dim(call, 0))
+    return unfold_results(call, [result], first_dim(call, 0))
 
 
-def _one_more_axis(call: Call, values: list[ir.Value | None], rank: int) -> Sequence[Result]:
+def _add_axis(call: Call, values: list[ir.Value | None], rank: int) -> Sequence[Result]:
     """Make the steps an axis that is not resized.
 
     An image without batch and channel axes also gets a channel axis.
     """
     b = call.build
-    picture = rank == 2 and not _nearest(call)
+    picture = rank == 2 and not _is_nearest(call)
     more = 2 if picture else 1
-    if not picture and not _nearest(call):
+    if not picture and not _is_nearest(call):
         raise call.refuse("NO-BATCHING-RULE", f"onnxruntime does not interpolate over {rank} axes besides the steps")
-    x = expanded(call, 0)
+    x = stacked_operand(call, 0)
     by_inputs = len(values) == 4
     for index, value in enumerate(values):
         if index == 0 or value is None or dim_of(call.operand(index).inner, 0) == 0:
@@ -141,10 +146,10 @@ def affine_grid(call: Call) -> Sequence[Result]:
 
     ``AffineGrid(theta [N, ...], [N, C, ...])`` -> ``AffineGrid(theta' [steps * N, ...], [steps * N, C, ...])``.
     """
-    call.same_each_step(1)
+    call.require_invariant(1)
     batch, size = first_dim(call, 0), call.operand(1).value
-    (result,) = call.build.like(call.node, [folded(call, 0), rows_first(call, size, batch)])
+    (result,) = call.build.like(call.node, [fold_operand(call, 0), with_folded_first_size(call, size, batch)])
     known = ints_operand(call.node, 1)
     if isinstance(known, tuple):
         result.shape = ir.Shape([None, *known[2:], len(known) - 2])
-    return unfolded(call, [result], batch)
+    return unfold_results(call, [result], batch)

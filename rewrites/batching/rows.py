@@ -6,9 +6,9 @@ sum over trees, support vectors and features in an order that depends on the num
 
 from collections.abc import Sequence
 
-from rewrites.batching.alignment import expanded
+from rewrites.batching.alignment import stacked_operand
 from rewrites.batching.call import Call, Result
-from rewrites.batching.dims import first_dim, folded, unfolded
+from rewrites.batching.dims import first_dim, fold_operand, unfold_results
 from rewrites.batching.table import rule
 
 __all__ = ["each_element", "each_feature", "each_row", "joined_features", "picked_features"]
@@ -18,8 +18,8 @@ _ML = "ai.onnx.ml"
 
 @rule("Binarizer", "CategoryMapper", "LabelEncoder", domain=_ML)
 def each_element(call: Call) -> Sequence[Result]:
-    """Keep the node, which works on each element separately."""
-    return call.like(call.values)
+    """Emit the node. It works on each element separately."""
+    return call.emit(call.values)
 
 
 @rule("Imputer", "Normalizer", "Scaler", domain=_ML)
@@ -29,10 +29,10 @@ def each_feature(call: Call) -> Sequence[Result]:
     Data with more than two axes are refused.
     """
     if call.rank(0) == 1:
-        return call.like(call.values)
+        return call.emit(call.values)
     if call.rank(0) != 2:
         raise call.refuse("NO-BATCHING-RULE", f"features of rank {call.rank(0)}")
-    return unfolded(call, call.build.like(call.node, [folded(call, 0)]), first_dim(call, 0))
+    return unfold_results(call, call.build.like(call.node, [fold_operand(call, 0)]), first_dim(call, 0))
 
 
 @rule("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor", domain=_ML)
@@ -42,8 +42,8 @@ def each_row(call: Call) -> Sequence[Result]:
     if call.rank(0) not in (1, 2):
         raise call.refuse("NO-BATCHING-RULE", f"features of rank {call.rank(0)}")
     if call.rank(0) == 1:
-        return unfolded(call, call.build.like(call.node, call.values), 1)
-    return unfolded(call, call.build.like(call.node, [folded(call, 0)]), first_dim(call, 0))
+        return unfold_results(call, call.build.like(call.node, call.values), 1)
+    return unfold_results(call, call.build.like(call.node, [fold_operand(call, 0)]), first_dim(call, 0))
 
 
 @rule("FeatureVectorizer", domain=_ML)
@@ -51,14 +51,14 @@ def joined_features(call: Call) -> Sequence[Result]:
     """Merge the steps into the rows. The operator concatenates the features of several inputs."""
     if any(call.rank(index) != 2 for index in range(len(call.operands))):
         raise call.refuse("NO-BATCHING-RULE", "inputs that are not rows of features")
-    values = [folded(call, index) for index in range(len(call.operands))]
-    return unfolded(call, call.build.like(call.node, values), first_dim(call, 0))
+    values = [fold_operand(call, index) for index in range(len(call.operands))]
+    return unfold_results(call, call.build.like(call.node, values), first_dim(call, 0))
 
 
 @rule("ArrayFeatureExtractor", domain=_ML)
 def picked_features(call: Call) -> Sequence[Result]:
     """Pick the same elements of the last axis in every step. The indices must be loop-invariant."""
-    call.same_each_step(1)
+    call.require_invariant(1)
     if call.rank(0) < 2:
         raise call.refuse("NO-BATCHING-RULE", "a vector of features")
-    return call.like([expanded(call, 0), call.value(1)])
+    return call.emit([stacked_operand(call, 0), call.value(1)])

@@ -25,7 +25,7 @@ def slice_by_attributes(call: Call) -> Sequence[Result]:
     spec = slice_spec(call.node, call.opset)
     if spec is DYNAMIC:
         raise call.refuse("MALFORMED", "starts or ends are missing")
-    return call.like(call.values, axes=[after_steps(axis) for axis in spec.axes])
+    return call.emit(call.values, axes=[after_steps(axis) for axis in spec.axes])
 
 
 @rule("Slice", since=10)
@@ -34,20 +34,20 @@ def slice_(call: Call) -> Sequence[Result]:
 
     Bounds and axes must be loop-invariant, but need not be constant.
     """
-    call.same_each_step(1, 2, 3, 4)
+    call.require_invariant(1, 2, 3, 4)
     values = call.values
-    if call.given(3) is not None:
-        return call.like([*values[:3], axes_after_steps(call, 3, call.operand(0).rank), *values[4:]])
+    if call.optional_operand(3) is not None:
+        return call.emit([*values[:3], axes_after_steps(call, 3, call.operand(0).rank), *values[4:]])
     count = dim_of(call.operand(1).inner, 0)
     if not isinstance(count, int):
         raise call.refuse("DYNAMIC-STRUCTURE", "the number of sliced axes is not known")
-    return call.like([*values[:3], _like_indices(call, 1, range(1, count + 1)), *values[4:]])
+    return call.emit([*values[:3], _indices_of_type(call, 1, range(1, count + 1)), *values[4:]])
 
 
 @rule("Pad", until=11)
 def pad_by_attributes(call: Call) -> Sequence[Result]:
     """Insert pads of 0 for the steps. Before opset 11, the pads of a Pad are an attribute."""
-    return call.like(call.values, pads=_with_steps(call.node.attributes.get_ints("pads", ())))
+    return call.emit(call.values, pads=_with_steps(call.node.attributes.get_ints("pads", ())))
 
 
 @rule("Pad", since=11)
@@ -56,27 +56,27 @@ def pad(call: Call) -> Sequence[Result]:
 
     If there are ``axes``, shift them instead.
     """
-    call.same_each_step(1, 3)
+    call.require_invariant(1, 3)
     if call.batched(2):
-        return [Result(_filled_by_step(call))]
+        return [Result(_pad_with_batched_fill(call))]
     if call.node.attributes.get_string("mode", "constant") == "wrap":
-        call.needs_steps("onnxruntime does not wrap empty tensors")
+        call.require_steps("onnxruntime does not wrap empty tensors")
     x, pads, fill = call.operand(0).value, call.operand(1).value, call.value(2)
-    if call.given(3) is not None:
-        return call.like([x, pads, fill, axes_after_steps(call, 3, call.operand(0).rank)])
+    if call.optional_operand(3) is not None:
+        return call.emit([x, pads, fill, axes_after_steps(call, 3, call.operand(0).rank)])
     known = ints_operand(call.node, 1)
     if known is not DYNAMIC and known is not None:
-        return call.like([x, call.build.const(_with_steps(known)), fill])
+        return call.emit([x, call.build.const(_with_steps(known)), fill])
     rank, b = call.rank(0), call.build
     zero = b.const([0])
     begins, ends = slice_axis(b, pads, 0, 0, rank), slice_axis(b, pads, 0, rank, 2 * rank)
-    return call.like([x, b.op("Concat", zero, begins, zero, ends, axis=0), fill])
+    return call.emit([x, b.op("Concat", zero, begins, zero, ends, axis=0), fill])
 
 
-def _filled_by_step(call: Call) -> ir.Value:
+def _pad_with_batched_fill(call: Call) -> ir.Value:
     """Emit a Pad whose fill value differs between steps.
 
-    Pad with zeros, then replace the padded elements by the fill value of each step with ``Where``.
+    Pad with zeros. Then replace the padded elements by the fill value of their step, with ``Where``.
     """
     b, rank = call.build, call.rank(0)
     x, fill = call.operand(0), call.operand(2)
@@ -94,10 +94,10 @@ def _with_steps(pads: Sequence[int]) -> list[int]:
     return [0, *pads[:half], 0, *pads[half:]]
 
 
-def _like_indices(call: Call, index: int, numbers: Sequence[int]) -> ir.Value:
-    """Return ``numbers`` as a constant with the integer type of operand ``index``.
+def _indices_of_type(call: Call, index: int, numbers: Sequence[int]) -> ir.Value:
+    """Return ``numbers`` as a constant that has the integer type of operand ``index``.
 
-    Slice requires one type for all its index inputs.
+    All index inputs of a Slice must have the same type.
     """
     dtype = np.int32 if call.operand(index).inner.dtype == ir.DataType.INT32 else np.int64
     return call.build.const(np.array(numbers, dtype=dtype))

@@ -16,7 +16,7 @@ from rewrites.graph.dims import differ, refined, with_axes, without_names
 from rewrites.graph.values import dim_of
 from rewrites.ops.traits import operators
 
-__all__ = ["BatchingRule", "batch", "has_rule", "rule", "settle_shapes"]
+__all__ = ["BatchingRule", "batch", "fill_in_shapes", "has_rule", "rule"]
 
 
 BatchingRule = Callable[[Call], Sequence[Result]]
@@ -31,6 +31,8 @@ _MODULES = (
 
 @dataclass(frozen=True)
 class _Entry:
+    """A batching rule for the opsets from ``since`` (inclusive) to ``until`` (exclusive)."""
+
     rule: BatchingRule
     since: int
     until: int
@@ -91,15 +93,13 @@ def has_rule(node: ir.Node) -> bool:
 
 
 def batch(call: Call) -> Sequence[Result] | NotApplicable:
-    """Emit the operator of ``call`` for all steps at once.
-
-    Return its results, or a reason if it is refused.
+    """Emit the operator of ``call`` for all steps at once. Return its results, or a reason against it.
 
     There is one result for each output of the node. A batched result has the output's type, and the output's shape with the steps
     as an extra axis 0. A result may also be an operand of the call, or a constant such as the Shape of a batched value. If the call
     is refused, the builder contains no new nodes.
 
-    The codes of refusals are ``NO-BATCHING-RULE``, ``CONTROL-FLOW``, ``RANDOM``, ``DATA-DEPENDENT-SHAPE``, ``BATCHED-STRUCTURE``,
+    The codes of reasons are ``NO-BATCHING-RULE``, ``CONTROL-FLOW``, ``RANDOM``, ``DATA-DEPENDENT-SHAPE``, ``BATCHED-STRUCTURE``,
     ``BATCHED-WEIGHTS``, ``DYNAMIC-STRUCTURE``, ``RANK-UNKNOWN``, ``SHAPE-UNKNOWN``, ``PRECISION``, ``EMPTY-STEPS``,
     ``STRING-GATHER``, ``TRAINING``, ``MALFORMED``, ``TYPE-UNKNOWN``, ``TYPE-MISMATCH``, ``SHAPE-MISMATCH``.
     """
@@ -109,7 +109,7 @@ def batch(call: Call) -> Sequence[Result] | NotApplicable:
         for entry in _table().get((domain, op_type), ()):
             if entry.since <= version < entry.until:
                 results = entry.rule(call)
-                settle_shapes(call, results, call.build.nodes[built:])
+                fill_in_shapes(call, results, call.build.nodes[built:])
                 return results
         if domain == "" and op_type in _REFUSED:
             raise call.refuse(*_REFUSED[op_type])
@@ -119,10 +119,10 @@ def batch(call: Call) -> Sequence[Result] | NotApplicable:
         return refused.reason
 
 
-def settle_shapes(call: Call, results: Sequence[Result], built: Sequence[ir.Node]) -> None:
-    """Fill in missing types and sizes of ``results`` from the declared outputs of the node.
+def fill_in_shapes(call: Call, results: Sequence[Result], built: Sequence[ir.Node]) -> None:
+    """Set missing types and sizes of ``results`` from the declared outputs of the node.
 
-    Only results that a node in ``built`` computes are filled in. Raise Refused if a declaration contradicts a result.
+    Only results of the new nodes ``built`` change. Raise Refused if a declaration contradicts a result.
     """
     for output, result in zip(call.node.outputs, results, strict=True):
         value = result.value

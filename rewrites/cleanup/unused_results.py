@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import kept_anyway, reads, unread_in_loop
+from rewrites.analysis.dependence import must_stay, reads, unread_in_loop
 from rewrites.base.plain_text import counted
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes
@@ -62,7 +62,7 @@ def _needed_states(loop: Loop, outputs: Sequence[ScanOutput], read_states: Seque
         pending.append(loop.condition_out)
     next_of = {state.inner: state.next for state in loop.states}
     needed_values: set[ir.Value] = set()
-    for node in kept_anyway(loop):
+    for node in must_stay(loop):
         needed_values.update(node.outputs)
         pending.extend(reads(node))
     while pending:

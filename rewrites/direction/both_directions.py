@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import nodes_behind, reads
+from rewrites.analysis.dependence import nodes_computing, reads
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.direction.pairs import Pair, concats_behind, joining_concats
 from rewrites.direction.write import constant_tensor, is_zero, replace_results, write_bidirectional
@@ -137,7 +137,7 @@ def _nodes_to_move_up(forward: ir.Node, backward: ir.Node) -> tuple[ir.Node, lis
     assert isinstance(graph, ir.Graph)
     order = list(graph)
     first, second = (forward, backward) if order.index(forward) < order.index(backward) else (backward, forward)
-    needed = set(nodes_behind(graph, reads(second)))
+    needed = set(nodes_computing(graph, reads(second)))
     if first in needed:
         return None
     return first, [node for node in order[order.index(first) + 1 :] if node in needed]

@@ -12,7 +12,7 @@ from typing import Any
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import reads, unread_nodes
-from rewrites.analysis.unsliced_types import unsliced
+from rewrites.analysis.unsliced_types import unsliceable_in_loop
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import LoopReport, Reason
 from rewrites.driver.applying import Applying, try_rule
@@ -85,7 +85,7 @@ class LoopEngine:
             for node in loops_in(graph):
                 loop, entry = view(node, self._ctx.opset), REPORT.of(node)
                 is_needed = rule not in self._rules and rule.crash_prone is not None and rule.crash_prone(loop)
-                if entry is not None and is_needed and unsliced(loop, self._ctx.opset) is None:
+                if entry is not None and is_needed and unsliceable_in_loop(loop, self._ctx.opset) is None:
                     outcome = try_rule(rule, loop, entry.where, self._ctx)
                     if isinstance(outcome, Patch) and not self._applying.is_over:
                         self._applying.apply(rule, entry, outcome)
@@ -149,7 +149,7 @@ class LoopEngine:
         entry.reasons = []
         ctx, opset = self._ctx, self._ctx.opset
         sources, loop = _view_sources(node), view(node, opset)
-        refused = unsliced(loop, opset)
+        refused = unsliceable_in_loop(loop, opset)
         rules = self._rules if refused is None else [rule for rule in self._rules if rule.use == "always" or rule.phase == "unroll"]
         if refused is not None and len(rules) < len(self._rules):
             entry.reasons = [Reason("element-types", refused.code, refused.detail)]

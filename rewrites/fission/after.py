@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.cut.step_costs import few_rows, staying_ns, to_carry
+from rewrites.analysis.cut.step_costs import has_few_rows, move_ns, saved_ns
 from rewrites.analysis.dependence import is_deterministic, reads
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Operand, has_rule
@@ -61,7 +61,7 @@ class Groups:
     ) -> None:
         self.chosen = set(nodes)
         self._before, self._sizes = before, sizes
-        self._reads, self._results = MeasuredSets(bytes_read), MeasuredSets(sizes.step)
+        self._reads, self._results = MeasuredSets(bytes_read), MeasuredSets(sizes.step_bytes)
         self._known: dict[ir.Node, NodeGroup] = {}
 
     def group_of(self, node: ir.Node) -> NodeGroup:
@@ -107,8 +107,8 @@ class Groups:
             self._reads.union([crossing, *(part.inputs for part in parts)]),
             self._results.union([results, *(part.results for part in parts)]),
             node.op_type == "Identity" and all(part.copies for part in parts),
-            few_rows(node, self._sizes) or any(part.has_few_rows for part in parts),
-            staying_ns([node], 0, self._sizes) + max((part.path_ns for part in parts), default=0),
+            has_few_rows(node, self._sizes) or any(part.has_few_rows for part in parts),
+            saved_ns([node], 0, self._sizes) + max((part.path_ns for part in parts), default=0),
         )
 
     def _producers(self, node: ir.Node) -> dict[ir.Node, None]:
@@ -127,7 +127,7 @@ def find_after(loop: ScanView, before: MovedBefore, ctx: Context, sizes: StepSiz
     core = [node for node in loop.body if node not in moved_before]
     refused = {node: replace(reason, silent=True) for node, reason in before.refused.items() if not reason.silent}
     stacks = before.stacks
-    start = dict(stacks.known)
+    start = dict(stacks.replacements)
     stacks.build = build
     while True:
         nodes = _worth_moving(loop, _movable(loop, core, before, refused), sizes, before)
@@ -137,13 +137,13 @@ def find_after(loop: ScanView, before: MovedBefore, ctx: Context, sizes: StepSiz
         failed = _without_stacks(nodes, input_stacks, sizes, liveness)
         if not failed:
             for value, stack in input_stacks.items():
-                stacks.place(value, stack)
+                stacks.set(value, stack)
             failed = _emit_for_all_steps(nodes, stacks, liveness)
         if not failed:
             return MovedAfter(nodes, input_stacks, refused, liveness)
         refused.update(failed)
         build.discard()
-        stacks.known = dict(start)
+        stacks.replacements = dict(start)
 
 
 def _worth_moving(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before: MovedBefore) -> list[ir.Node]:
@@ -152,18 +152,18 @@ def _worth_moving(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before
     Another group stays if it only copies, reads over twice the bytes that it writes, or is faster in the loop than with stacks.
     """
     existing = {through_identity(output.inner) for output in _usable_as_stacks(loop, before)}
-    groups = Groups(nodes, before, sizes, lambda value: 0 if value in existing else sizes.step(value))
+    groups = Groups(nodes, before, sizes, lambda value: 0 if value in existing else sizes.step_bytes(value))
     for node in nodes:
         group = groups.group_of(node)
         if not group.inputs.members or group.has_few_rows:
             continue
         read, written = group.inputs.size, groups.least_result_bytes(node)
-        if not group.copies and read <= 2 * written and to_carry(read, sizes) <= group.path_ns + to_carry(written, sizes):
+        if not group.copies and read <= 2 * written and move_ns(read, sizes) <= group.path_ns + move_ns(written, sizes):
             continue
         members = groups.backward_slice(node)
         inside = {value for member in members for value in member.outputs}
-        written = sum(map(sizes.step, _read_outside(inside, members)))
-        if group.copies or read > 2 * written or to_carry(read, sizes) > staying_ns(members, 0, sizes) + to_carry(written, sizes):
+        written = sum(map(sizes.step_bytes, _read_outside(inside, members)))
+        if group.copies or read > 2 * written or move_ns(read, sizes) > saved_ns(members, 0, sizes) + move_ns(written, sizes):
             groups.keep_in_loop(members)
     return [node for node in nodes if node in groups.chosen]
 
@@ -212,7 +212,7 @@ def _without_stacks(
     for node in nodes:
         entering = [value for value in node.inputs if value is not None and value in input_stacks]
         new = {value: Operand(input_stacks[value], True, value) for value in entering if value not in added}
-        reasons = [*map(_without_rank, entering), *map(sizes.refusal, node.outputs), *map(sizes.not_a_stack, entering)]
+        reasons = [*map(_without_rank, entering), *map(sizes.over_budget, node.outputs), *map(sizes.stack_obstacle, entering)]
         reason = next(filter(None, [*reasons, liveness.refusal(new)]), None)
         if reason is not None:
             refused[node] = reason

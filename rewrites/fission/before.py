@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 from rewrites.analysis.dependence import not_repeatable, reads
-from rewrites.analysis.unsliced_types import unscanned
+from rewrites.analysis.unsliced_types import unscannable
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.cleanup.folding import quantized_products
 from rewrites.fission.liveness import Liveness
@@ -146,7 +146,7 @@ def _find_unblocked(
             before.states.append(state)
             if state.inner.uses():
                 built = len(before.stacks.build.nodes)
-                before.stacks.place(state.inner, before.stacks.delayed(state))
+                before.stacks.set(state.inner, before.stacks.delayed(state))
                 before.liveness.add({state.inner: before.stacks.get(state.inner)}, before.stacks.build.nodes[built:])
                 queue.mark_known([state.inner])
         if not known_states:
@@ -161,14 +161,16 @@ def _obstacle(node: ir.Node, sizes: StepSizes | None) -> NotApplicable | None:
     unsafe = not_repeatable(node)
     if unsafe is not None or sizes is None:
         return unsafe
-    return next((refusal for value in node.outputs if (refusal := sizes.refusal(value)) is not None), None)
+    return next((refusal for value in node.outputs if (refusal := sizes.over_budget(value)) is not None), None)
 
 
 def _is_stacked(node: ir.Node, stacks: Stacks) -> bool:
     """Return True if the results of ``node`` may differ between steps."""
     sources = stacks.sources()
     return bool(node_graphs(node)) or any(
-        value in sources or (value in stacks.known and stacks.known[value].batched) for value in node.inputs if value is not None
+        value in sources or (value in stacks.replacements and stacks.replacements[value].batched)
+        for value in node.inputs
+        if value is not None
     )
 
 
@@ -178,7 +180,7 @@ def _emit_for_all_steps(node: ir.Node, before: MovedBefore, within_budget: bool)
     ``within_budget``: True if the result must fit in the memory budget.
     """
     stacks, build = before.stacks, before.stacks.build
-    built, known = len(build.nodes), len(stacks.known)
+    built, known = len(build.nodes), len(stacks.replacements)
     refusal = stacks.add(node)
     if refusal is not None:
         return refusal
@@ -191,8 +193,8 @@ def _emit_for_all_steps(node: ir.Node, before: MovedBefore, within_budget: bool)
     if refusal is None:
         before.liveness.add(results, build.nodes[built:])
         return None
-    for value in list(stacks.known)[known:]:
-        del stacks.known[value]
+    for value in list(stacks.replacements)[known:]:
+        del stacks.replacements[value]
     build.discard(built)
     return refusal
 
@@ -226,7 +228,7 @@ def _without_scan_type(nodes: Sequence[ir.Node]) -> dict[ir.Node, NotApplicable]
     Such a node must stay if the loop reads its result, because the loop would have to scan the result.
     """
     leaving = set(nodes)
-    refusals = {node: next(filter(None, map(unscanned, node.outputs)), None) for node in nodes}
+    refusals = {node: next(filter(None, map(unscannable, node.outputs)), None) for node in nodes}
     return {
         node: refusal
         for node, refusal in refusals.items()

@@ -67,10 +67,10 @@ class BlockRows:
 def choose_blocks(loop: ScanView, before: MovedBefore, sizes: StepSizes, opset: int) -> Blocks | NotApplicable | None:
     """Return the block size to use, a reason against blocks, or None to run all steps at once."""
     values = [value for node in before.nodes for value in node.outputs]
-    largest = max([1, *map(sizes.step, values)])
+    largest = max([1, *map(sizes.step_bytes, values)])
     io = [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]
     budget = sizes.options.memory_budget
-    blown_up = largest > 2 * max(map(sizes.step, io), default=1)
+    blown_up = largest > 2 * max(map(sizes.step_bytes, io), default=1)
     sources = _values_of_unknown_size(loop, before, sizes)
     known = sizes.steps_known and not sources
     over_budget = known and before.liveness.peak > budget
@@ -92,7 +92,7 @@ def choose_blocks(loop: ScanView, before: MovedBefore, sizes: StepSizes, opset: 
         return None
     if any(rank_of(value) is None for value in [*(scan.outer for scan in loop.scan_inputs), *io]):
         return None
-    elements = sum(max(1, sizes.elements(value)) for value in sources)
+    elements = sum(max(1, sizes.step_elements(value)) for value in sources)
     return Blocks(None, largest, tuple(sources), -(-largest // max(1, elements)))
 
 
@@ -100,7 +100,7 @@ def _values_of_unknown_size(loop: ScanView, before: MovedBefore, sizes: StepSize
     """Return the values of unknown size that the body reads: outer values and rows of scan inputs."""
     operands = {value: None for node in before.nodes for value in node.inputs if value is not None}
     inner = {value for node in before.nodes for value in node.outputs}
-    return [value for value in operands if value not in inner and static_dims(value) is None and not sizes.hinted(value)]
+    return [value for value in operands if value not in inner and static_dims(value) is None and not sizes.has_known_size(value)]
 
 
 def _is_over_blocks(loop: ScanView) -> bool:
@@ -140,7 +140,7 @@ def blocks_patch(loop: ScanView, blocks: Blocks, ctx: Context) -> Patch | NotApp
             build.discard()
             inside.discard()
             return refusal
-    results = [stacks.full(output.inner) for output in loop.scan_outputs]
+    results = [stacks.stack_of(output.inner) for output in loop.scan_outputs]
     block_results = [_stack_value(output, ctx) for output in loop.scan_outputs]
     outside.build = build_after = ctx.builder()
     joined = [

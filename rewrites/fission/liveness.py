@@ -88,9 +88,9 @@ class Liveness:
 
     def _bytes_of(self, value: ir.Value, operand: Operand) -> int:
         """Return the bytes of ``operand``, the stack of ``value``. A scan output of the loop counts 0."""
-        if value in self.sizes.stacked:
+        if value in self.sizes.already_stacked:
             return 0
-        return self.sizes.step(value) * (self.sizes.steps if operand.batched else 1)
+        return self.sizes.step_bytes(value) * (self.sizes.steps if operand.batched else 1)
 
     def _peak_bytes(self, nodes: Sequence[ir.Node], uncounted: Iterable[ir.Value] = ()) -> int:
         """Return the most bytes that results of ``nodes`` and their nested graphs take at the same time.
@@ -107,8 +107,8 @@ class Liveness:
         current = peak = 0
         for node, values in zip(nodes, read_by_node, strict=True):
             for value in node.outputs:
-                current += costs.setdefault(value, 0 if value in viewed else self.sizes.outside(value))
-            inner = (sum(map(self.sizes.outside, graph.inputs)) + self._peak_bytes(list(graph)) for graph in node_graphs(node))
+                current += costs.setdefault(value, 0 if value in viewed else self.sizes.outer_bytes(value))
+            inner = (sum(map(self.sizes.outer_bytes, graph.inputs)) + self._peak_bytes(list(graph)) for graph in node_graphs(node))
             peak = max(peak, current + max(inner, default=0))
             for value in values:
                 readers[value] -= 1

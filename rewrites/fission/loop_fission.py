@@ -81,7 +81,7 @@ def _replace_loop(loop: ScanView, before: MovedBefore, ctx: Context, sizes: Step
     if isinstance(blocks, NotApplicable | Blocks):
         stacks.build.discard()
         return blocks if isinstance(blocks, NotApplicable) else blocks_patch(loop, blocks, ctx)
-    results = [(output.outer, stacks.ordered(stacks.full(output.inner), output.reverse)) for output in loop.scan_outputs]
+    results = [(output.outer, stacks.ordered(stacks.stack_of(output.inner), output.reverse)) for output in loop.scan_outputs]
     results += [(state.final, stacks.last(state.next)) for state in loop.states]
 
     def edit() -> list[ir.Node]:
@@ -113,7 +113,7 @@ def _split_loop(
     ]
     entering = _entering_values(loop, before, moved)
     results = [
-        (output.outer, stacks.ordered(stacks.full(output.inner), output.reverse))
+        (output.outer, stacks.ordered(stacks.stack_of(output.inner), output.reverse))
         for output in loop.scan_outputs
         if output not in kept_outputs
     ]
@@ -126,7 +126,7 @@ def _split_loop(
         build_before.insert_before(loop.node)
         scans = list(loop.scan_inputs)
         for value in entering:
-            operand = stacks.known[value]
+            operand = stacks.replacements[value]
             stand_in = operand.value
             if operand.batched:
                 stand_in = ir.Value(name=ctx.names.fresh(f"{value.name}_in"), type=value.type, shape=value.shape)
@@ -157,7 +157,7 @@ def _notes(before: MovedBefore, after: MovedAfter | None = None) -> tuple[str, .
     """Return notes for the report on the memory that the stacks take."""
     alive = before.liveness if after is None else after.liveness
     nodes = [*before.nodes, *(after.nodes if after is not None else ())]
-    return alive.sizes.note(alive.peak, (value for node in nodes for value in node.outputs))
+    return alive.sizes.memory_note(alive.peak, (value for node in nodes for value in node.outputs))
 
 
 def _entering_values(loop: ScanView, before: MovedBefore, moved: set[ir.Node]) -> list[ir.Value]:
@@ -168,7 +168,7 @@ def _entering_values(loop: ScanView, before: MovedBefore, moved: set[ir.Node]) -
     computed_before = {value for node in before.nodes for value in node.outputs} | {state.inner for state in before.states}
     stay = [node for node in loop.body if node not in moved]
     read = {value: None for node in stay for value in reads(node) if value in computed_before}
-    return [value for value in read if value in before.stacks.known]
+    return [value for value in read if value in before.stacks.replacements]
 
 
 def _is_worth_splitting(loop: ScanView, before: MovedBefore, after: MovedAfter) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.cut.step_costs import carrying_ns, few_rows, reading_ns, staying_ns, weight_bytes
+from rewrites.analysis.cut.step_costs import has_few_rows, saved_ns, stack_read_ns, transfer_ns, weight_bytes
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.plain_text import counted
 from rewrites.fission.stacks import Stacks
@@ -84,7 +84,7 @@ def not_worth_moving(
     """
     positions = {node: i for i, node in enumerate(nodes)}
     moved = set(nodes)
-    sets = MeasuredSets(sizes.step)
+    sets = MeasuredSets(sizes.step_bytes)
     leaving: dict[ir.Node, MeasuredSet | None] = {}  # None: the node leaves in any case
     blocked: dict[ir.Node, NotApplicable] = {}
     pending = [-i for i in range(len(nodes))][::-1]
@@ -96,7 +96,7 @@ def not_worth_moving(
             continue
         users = {user: None for value in node.outputs for user, _ in value.uses()}
         users_results = [leaving[user] for user in users if user in moved]
-        if None in users_results or any(value in always_needed for value in node.outputs) or few_rows(node, sizes):
+        if None in users_results or any(value in always_needed for value in node.outputs) or has_few_rows(node, sizes):
             leaving[node] = None
             continue
         own_results = sets.set_of(value for value in node.outputs if any(user not in moved for user, _ in value.uses()))
@@ -122,7 +122,7 @@ def not_worth_moving(
 def _bytes_read(group: dict[ir.Node, None], stacks: Stacks, sizes: StepSizes) -> int:
     """Return the bytes per step that the nodes of ``group`` read from stacks."""
     entering = {value: None for node in group for value in node.inputs if value is not None and value.producer() not in group}
-    return sum(sizes.step(value) for value in entering if stacks.get(value).batched)
+    return sum(sizes.step_bytes(value) for value in entering if stacks.get(value).batched)
 
 
 def _forward_slice(node: ir.Node, moved: set[ir.Node]) -> dict[ir.Node, None]:
@@ -169,10 +169,10 @@ def _costlier_than_source(
         results = [value for value in values if any(user not in moved for user, _ in value.uses())]
         if len(results) < 2 or any(value in always_needed for value in values):
             continue
-        carried = sum(carrying_ns(value, sizes) for value in results)
+        carried = sum(transfer_ns(value, sizes) for value in results)
         entering = {value: None for node in group for value in node.inputs if value is not None and value.producer() not in group}
-        read = sum(reading_ns(value, sizes) for value in entering if stacks.get(value).batched)
-        if carried > read + staying_ns(group, weight_bytes(group, sizes), sizes):
+        read = sum(stack_read_ns(value, sizes) for value in entering if stacks.get(value).batched)
+        if carried > read + saved_ns(group, weight_bytes(group, sizes), sizes):
             detail = f"{counted(len(results), 'value')} computed from '{source.name}' would be carried into the loop instead of it"
             blocked |= dict.fromkeys(group, NotApplicable("COST-WIDER", detail, silent=True))
     return blocked

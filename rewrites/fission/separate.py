@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import nodes_behind, reads
+from rewrites.analysis.dependence import nodes_computing, reads
 from rewrites.fission.state_cut import StateCut, stack_of
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -143,7 +143,7 @@ def trial_loop(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Cont
     The loop copies the nodes of the second part of ``cut`` that ``states`` need. It returns stacks of those values that other nodes
     of the body read or that ``loop`` returns.
     """
-    nodes = nodes_behind(cut.nodes, [state.next for state in states])
+    nodes = nodes_computing(cut.nodes, [state.next for state in states])
     inside = {*nodes, *(inner for node in nodes for graph in node_graphs(node) for inner in all_nodes(graph))}
     returned = {output.inner for output in loop.scan_outputs}
     after = {state.inner: state.next for state in states}

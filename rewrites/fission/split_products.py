@@ -23,7 +23,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.dependence import nodes_behind, not_repeatable, varying_values
+from rewrites.analysis.dependence import nodes_computing, not_repeatable, varying_values
 from rewrites.base import since
 from rewrites.batching import has_rule
 from rewrites.fission.stacks import stacking_obstacle
@@ -149,12 +149,12 @@ def _can_leave(node: ir.Node, free_runs: Sequence[_Run], loop: ScanView, ctx: Co
     ``node``: the MatMul or Gemm of all parts. ``free_runs``: the runs of parts that do not depend on states.
     """
     sizes = StepSizes.of(loop, ctx)
-    nodes = nodes_behind(loop.body, [part for run in free_runs for part in run.parts])
+    nodes = nodes_computing(loop.body, [part for run in free_runs for part in run.parts])
     results = [value for node_before in nodes for value in node_before.outputs]
     return (
         all(has_rule(node_before) and not_repeatable(node_before) is None for node_before in nodes)
-        and all(sizes.not_a_stack(value) is None for value in [*results, node.outputs[0]])
-        and sizes.step(node.outputs[0]) * sizes.steps <= sizes.options.memory_budget
+        and all(sizes.stack_obstacle(value) is None for value in [*results, node.outputs[0]])
+        and sizes.step_bytes(node.outputs[0]) * sizes.steps <= sizes.options.memory_budget
     )
 
 

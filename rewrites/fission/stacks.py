@@ -40,9 +40,9 @@ class Stacks(Emission):
 
     def get(self, value: ir.Value) -> Operand:
         """Return the stack of ``value``, or the value itself if it is the same in all steps."""
-        if value in self._scans and value not in self.known:
+        if value in self._scans and value not in self.replacements:
             scan = self._scans[value]
-            self.known[value] = Operand(self.ordered(scan.outer, scan.reverse), True, value)
+            self.replacements[value] = Operand(self.ordered(scan.outer, scan.reverse), True, value)
         return super().get(value)
 
     def sources(self) -> list[ir.Value]:
@@ -66,7 +66,7 @@ class Stacks(Emission):
 
     def delayed(self, state: State) -> ir.Value:
         """Return the stack of ``state.inner``: the initial value, then all next values but the last."""
-        stack, first = self.full(state.next), unsqueeze(self.build, state.initial, [0])
+        stack, first = self.stack_of(state.next), unsqueeze(self.build, state.initial, [0])
         if self.backwards:
             return concat(self.build, [slice_axis(self.build, stack, 0, 1, _END), first], 0)
         return concat(self.build, [first, slice_axis(self.build, stack, 0, 0, -1)], 0)

@@ -12,8 +12,8 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.components import Components
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.cut.step_costs import carrying_ns, staying_ns, weight_bytes
-from rewrites.analysis.dependence import is_deterministic, nodes_behind, reads
+from rewrites.analysis.cut.step_costs import saved_ns, transfer_ns, weight_bytes
+from rewrites.analysis.dependence import is_deterministic, nodes_computing, reads
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Operand
 from rewrites.fission.liveness import Liveness
@@ -47,7 +47,7 @@ class StateCut:
 
     def cost(self, sizes: StepSizes) -> int:
         """Return the time in ns per step that writing and reading the carried values takes."""
-        return sum(carrying_ns(value, sizes) for value in self.carried)
+        return sum(transfer_ns(value, sizes) for value in self.carried)
 
 
 class CutGraph:
@@ -115,11 +115,11 @@ def find_cut(
     """
     states = [state for number, group in enumerate(components.members) if second_components >> number & 1 for state in group]
     chosen = set(states)
-    second = {node for node in loop.body if components.of[node] & second_components}
-    outputs = [output for output in loop.scan_outputs if components.behind.get(output.inner, 0) & second_components]
+    second = {node for node in loop.body if components.components_of_node[node] & second_components}
+    outputs = [output for output in loop.scan_outputs if components.components_of_value.get(output.inner, 0) & second_components]
     first_outputs = [output for output in loop.scan_outputs if output not in outputs]
     first_results = [*(state.next for state in loop.states if state not in chosen), *(output.inner for output in first_outputs)]
-    first = set(nodes_behind(loop.body, first_results))
+    first = set(nodes_computing(loop.body, first_results))
     second_results = [*(state.next for state in states), *(output.inner for output in outputs)]
     read = [value for node in loop.body if node in second for value in reads(node)] + second_results
     free = {scan.inner for scan in loop.scan_inputs}
@@ -134,8 +134,8 @@ def find_cut(
     refusal, liveness = _stack_memory(carried, loop, sizes)
     if refusal is not None:
         return refusal
-    feeding = nodes_behind(loop.body, [state.next for state in states], {value for node in first for value in node.outputs})
-    intermediate = tuple(node for node in feeding if node not in second and components.of[node])
+    feeding = nodes_computing(loop.body, [state.next for state in states], {value for node in first for value in node.outputs})
+    intermediate = tuple(node for node in feeding if node not in second and components.components_of_node[node])
     return StateCut(
         tuple(state for state in loop.states if state in chosen),
         tuple(outputs),
@@ -183,7 +183,7 @@ def _cut_graph(
         if not is_deterministic(node) or node_graphs(node):
             graph.edge(CutGraph.SOURCE, node, FOREVER)
         elif node in early:
-            graph.edge(CutGraph.SOURCE, node, _PER_NS * staying_ns([node], loop_weight_bytes, sizes))
+            graph.edge(CutGraph.SOURCE, node, _PER_NS * saved_ns([node], loop_weight_bytes, sizes))
         for value in reads(node):
             if value not in own:
                 graph.edge(value, node, FOREVER)
@@ -196,9 +196,9 @@ def _cut_graph(
 
 def _carrying_cost(value: ir.Value, sizes: StepSizes) -> int:
     """Return the cost of carrying ``value``, or FOREVER if impossible. Between equal times, bytes decide."""
-    if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.not_a_stack(value) is not None:
+    if value.shape is None or not isinstance(value.type, ir.TensorType) or sizes.stack_obstacle(value) is not None:
         return FOREVER
-    return _PER_NS * carrying_ns(value, sizes) + min(_PER_NS - 1, sizes.step(value))
+    return _PER_NS * transfer_ns(value, sizes) + min(_PER_NS - 1, sizes.step_bytes(value))
 
 
 def _carried_and_recomputed(
@@ -229,7 +229,7 @@ def _stack_memory(carried: Sequence[ir.Value], loop: ScanView, sizes: StepSizes)
             detail = f"the rank of '{value.name}' is not known, but a result of the loop needs a rank"
             return NotApplicable("RANK-UNKNOWN", detail, silent=True), liveness
         stack = {value: Operand(value, True, value)}
-        refusal = sizes.not_a_stack(value) or liveness.refusal(stack)
+        refusal = sizes.stack_obstacle(value) or liveness.refusal(stack)
         if refusal is not None:
             return refusal, liveness
         liveness.add(stack)

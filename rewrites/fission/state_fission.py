@@ -24,7 +24,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.components import Components, find_components
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.cut.step_costs import start_ns, staying_ns, weight_bytes
+from rewrites.analysis.cut.step_costs import loop_start_ns, saved_ns, weight_bytes
 from rewrites.analysis.dependence import is_deterministic, unread_nodes
 from rewrites.base.plain_text import counted, listed
 from rewrites.batching import has_rule
@@ -57,7 +57,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if count > _MOST_COMPONENTS:
         return NotApplicable("COST-SEPARATE", f"{count} groups of states do not need each other, which are too many to try")
     sizes = StepSizes.of(loop, ctx)
-    loop_ns = round(ctx.options.costs.step) + start_ns(sizes)
+    loop_ns = round(ctx.options.costs.step) + loop_start_ns(sizes)
     refusal: NotApplicable | None = None
     for number, second_components in _possible_cuts(components):
         cut = find_cut(loop, components, second_components, sizes)
@@ -89,7 +89,7 @@ def _possible_cuts(components: Components) -> Iterator[tuple[int, int]]:
     """
     count = len(components.members)
     for number in sorted(range(count), key=lambda number: abs(2 * number - count)):
-        yield number, components.needing(number)
+        yield number, components.with_dependents(number)
 
 
 def _would_be_replaced(loop: ScanView, cut: StateCut, states: Sequence[State], ctx: Context) -> bool:
@@ -126,8 +126,8 @@ def _needs_no_loop(loop: ScanView, components: Components, second_components: in
 
 def _needs_itself(group: Sequence[State], components: Components) -> bool:
     """Return True if a state of the component ``group`` needs its own previous value."""
-    own = components.behind[group[0].inner]
-    return len(group) > 1 or bool(components.behind.get(group[0].next, 0) & own)
+    own = components.components_of_value[group[0].inner]
+    return len(group) > 1 or bool(components.components_of_value.get(group[0].next, 0) & own)
 
 
 def _cut_off_component(
@@ -158,7 +158,7 @@ def _saved_ns(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes) -> 
         for node in cut.intermediate
         if (node.outputs[0].name in moved_names if node in second_nodes else has_rule(node) and is_deterministic(node))
     ]
-    return staying_ns(saved_nodes, weight_bytes(loop.body, sizes), sizes)
+    return saved_ns(saved_nodes, weight_bytes(loop.body, sizes), sizes)
 
 
 def _split_loop(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes, purpose: str) -> Patch:
@@ -179,10 +179,10 @@ def _split_loop(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes, p
             if stack is None:
                 stack = stack_of(source, loop, ctx.names.fresh(f"{source.name}_steps"))
                 added.append(ScanOutput(source, stack, 0, stacks.backwards))
-            stacks.place(source, stack)
+            stacks.set(source, stack)
         if state is not None:
-            stacks.place(value, stacks.delayed(state))
-    carried = {value: ScanInput(stacks.full(value), value, 0, stacks.backwards) for value in cut.carried}
+            stacks.set(value, stacks.delayed(state))
+    carried = {value: ScanInput(stacks.stack_of(value), value, 0, stacks.backwards) for value in cut.carried}
     states = [state for state in loop.states if state not in cut.states]
     copied_values = (
         {value for node in cut.shared for value in node.outputs} | {scan.inner for scan in loop.scan_inputs} | set(cut.carried)
@@ -209,7 +209,7 @@ def _split_loop(loop: ScanView, cut: StateCut, ctx: Context, sizes: StepSizes, p
         return [first, second]
 
     names = listed(state.inner.name for state in cut.states)
-    return Patch(f"gave {names} a loop of their own, {purpose}", edit, sizes.note(cut.liveness.peak, cut.carried))
+    return Patch(f"gave {names} a loop of their own, {purpose}", edit, sizes.memory_note(cut.liveness.peak, cut.carried))
 
 
 RULE = Rule("state-fission", "fission", "loop", check, formerly="split-states")

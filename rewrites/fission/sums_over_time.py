@@ -73,7 +73,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _match_reduction(output: ScanOutput, sizes: StepSizes, ctx: Context) -> _ReducedOutput | None:
     """Return ``output`` with its reduction if the loop can reduce it step by step, else None."""
     outer, inner = output.outer, output.inner
-    if outer is None or outer.is_graph_output() or sizes.step(inner) * sizes.steps <= ctx.options.memory_budget:
+    if outer is None or outer.is_graph_output() or sizes.step_bytes(inner) * sizes.steps <= ctx.options.memory_budget:
         return None
     readers, dims, dtype = list(outer.uses()), static_dims(inner), inner.dtype
     if len(readers) != 1 or dims is None or dtype is None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from rewrites.analysis.shapes.refine import settled_beside
+from rewrites.analysis.shapes.refine import body_with_kept_shapes
 from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -42,9 +42,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     candidates = [sequence for state in loop.states if (sequence := _match_collected_sequence(state, loop)) is not None]
     if not candidates:
         return NOTHING_HERE
-    with settled_beside(loop, ctx, {}):
+    with body_with_kept_shapes(loop, ctx, {}):
         candidates = [sequence for sequence in candidates if _can_join(sequence)]
-    with settled_beside(loop, ctx, {}) as settled:
+    with body_with_kept_shapes(loop, ctx, {}) as settled:
         collected = [_to_collected_state(sequence) for sequence in candidates if _can_join(sequence)] if settled else []
     if not collected:
         return NOTHING_HERE

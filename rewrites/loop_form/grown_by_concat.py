@@ -18,7 +18,7 @@ from functools import partial
 
 import onnx_ir as ir
 
-from rewrites.analysis.shapes.refine import settled_beside
+from rewrites.analysis.shapes.refine import body_with_kept_shapes
 from rewrites.base import since
 from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
@@ -53,9 +53,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     candidates = [growing for growing in candidates if ctx.opset >= (since.SLICE_INPUTS if growing.at_start else since.WHERE)]
     if not candidates:
         return NOTHING_HERE
-    with settled_beside(loop, ctx, {growing.state.inner: growing.axis for growing in candidates}):
+    with body_with_kept_shapes(loop, ctx, {growing.state.inner: growing.axis for growing in candidates}):
         candidates = [growing for growing in candidates if _growth_per_step(growing) is not None]
-    with settled_beside(loop, ctx, {growing.state.inner: growing.axis for growing in candidates}) as settled:
+    with body_with_kept_shapes(loop, ctx, {growing.state.inner: growing.axis for growing in candidates}) as settled:
         collected = [_to_collected_state(growing, _growth_per_step(growing) or 1) for growing in candidates] if settled else []
     if not collected:
         return NOTHING_HERE

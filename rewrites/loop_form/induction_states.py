@@ -13,7 +13,7 @@ Cast, too.
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import INTEGERS, AffineExpression, within
+from rewrites.analysis.induction.affine_expression import INTEGERS, AffineExpression, counts_exactly
 from rewrites.analysis.induction.emission import emit, larger, scalar_of
 from rewrites.analysis.induction.induction_variables import Counter, counters, trip_count
 from rewrites.base.plain_text import listed
@@ -74,7 +74,7 @@ def _is_replaceable(counter: Counter, steps: AffineExpression | None) -> bool:
     """
     final, step_count = counter.state.final, None if steps is None else steps.number
     if counter.exact_to is not None:
-        return step_count is not None and counter.start.number is not None and within(max(0, step_count), counter.exact_to)
+        return step_count is not None and counter.start.number is not None and counts_exactly(max(0, step_count), counter.exact_to)
     return steps is not None or not is_read(final)
 
 

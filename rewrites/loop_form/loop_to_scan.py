@@ -24,7 +24,7 @@ from rewrites.analysis.induction.affine_expression import STEP, AffineExpression
 from rewrites.analysis.induction.emission import emit, exceeds
 from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.integers import Integers
-from rewrites.analysis.shapes.refine import dim_of_size, unsettled_shapes
+from rewrites.analysis.shapes.refine import dim_of_size, shapes_of_kept_states
 from rewrites.analysis.shapes.sizes_without_steps import known_sizes
 from rewrites.base.report import PatchOutcome
 from rewrites.graph.branches import SOME_STEPS, of_a_size_not_inferred, say_has_steps
@@ -113,7 +113,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             detail = f"'{read.source.name}' has {length} rows, but is read at {first}..{first + count - 1}"
             return NotApplicable("LOOP-OUT-OF-RANGE", detail)
     empty = [(0, *(size or 0 for size in known_sizes(output) or ())) for output in loop.scan_outputs]
-    shapes = unsettled_shapes(loop, ctx)
+    shapes = shapes_of_kept_states(loop, ctx)
     if isinstance(shapes, NotApplicable):
         return shapes
     always_runs = at_least(steps, 1)

@@ -12,7 +12,7 @@ an element type, the rule uses Reshape, which needs known sizes.
 
 import onnx_ir as ir
 
-from rewrites.analysis.unsliced_types import unsliced_among
+from rewrites.analysis.unsliced_types import unsliceable_among
 from rewrites.base import since
 from rewrites.cleanup.cleanup import clean_up
 from rewrites.cleanup.constant_branches import is_if
@@ -42,7 +42,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if ctx.opset < since.NEGATIVE_AXES and any(part.axis < 0 for part in parts):
         return NotApplicable("RANK-UNKNOWN", f"an axis counts from the end of a tensor of unknown rank, in opset {ctx.opset}")
     for value in [*(scan.outer for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]:
-        refusal = unsliced_among([value], ctx.opset)
+        refusal = unsliceable_among([value], ctx.opset)
         if refusal is not None and not _can_be_reshaped(value, ctx.opset):
             return refusal
     for state in loop.states:

@@ -70,7 +70,7 @@ def _scatter_nd(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite
     sizes = [dim for dim in other_dims if isinstance(dim, int)]
     if len(sizes) < len(other_dims) or flat.shape[0] != int(np.prod(sizes, dtype=np.int64)):
         return None
-    index = flat.moved(lambda array: array[:, axis]).uniform
+    index = flat.rearranged(lambda array: array[:, axis]).uniform
     if index is None or not _lists_all_indices(flat, axis, sizes):
         return None
     leading, rest = indices.const.ndim - 1, dims[depth:]
@@ -89,7 +89,7 @@ def _lists_all_indices(indices: AffineExpression, axis: int, sizes: list[int]) -
     """
     if not sizes:
         return True
-    other_indices = indices.moved(lambda array: np.delete(array, axis, 1)).numbers
+    other_indices = indices.rearranged(lambda array: np.delete(array, axis, 1)).numbers
     all_indices = np.stack(np.unravel_index(np.arange(indices.shape[0]), sizes), 1)
     return other_indices is not None and bool((other_indices == all_indices).all())
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, Dim, at_least, within
+from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, Dim, at_least, counts_exactly
 from rewrites.analysis.induction.emission import emit, exceeds, larger, scalar_of, smaller
 from rewrites.analysis.induction.induction_variables import integers_of
 from rewrites.analysis.induction.integers import Integers
@@ -63,7 +63,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     compared = [*(bound.margin for bound in bounds), *(initial if isinstance(initial, list) else [])]
     rounded = [margin.exact_to for margin in compared if margin.exact_to is not None]
     notes = []
-    if rounded and (constant_count is None or not within(constant_count, min(rounded))):
+    if rounded and (constant_count is None or not counts_exactly(constant_count, min(rounded))):
         if constant_count is not None or min(rounded) < 1 << 24:
             return NotApplicable("LOOP-CONDITION", f"the condition compares in floating point, exact to {min(rounded)} only")
         if any(_may_cancel(margin) for margin in compared if margin.exact_to is not None):
@@ -97,7 +97,7 @@ def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:
     for part in _conjuncts(loop.condition_out):
         if part is loop.condition_in or const_scalar(part) is True:
             continue
-        margin = inside.room(part)
+        margin = inside.positive_if_true(part)
         if margin is None or margin.const.size != 1:
             return None
         slope = -margin.factor(STEP)
@@ -130,8 +130,8 @@ def _initial_condition(condition: ir.Value | None, outside: Integers) -> list[Af
         return True
     margins = []
     for part in _conjuncts(condition):
-        known = outside.truth(part)
-        margin = outside.room(part)
+        known = outside.truth_in_all_steps(part)
+        margin = outside.positive_if_true(part)
         if known is False:
             return False
         if known is None and (margin is None or margin.const.size != 1):

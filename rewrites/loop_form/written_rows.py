@@ -20,7 +20,7 @@ from rewrites.analysis.induction.affine_expression import STEP, AffineExpression
 from rewrites.analysis.induction.emission import emit
 from rewrites.analysis.induction.induction_variables import integers_of, trip_count
 from rewrites.analysis.induction.integers import Integers
-from rewrites.analysis.shapes.refine import settled_beside
+from rewrites.analysis.shapes.refine import body_with_kept_shapes
 from rewrites.base import since
 from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
@@ -81,7 +81,7 @@ def _other_states_keep_shapes(loop: Loop, states: Sequence[State], ctx: Context)
     """
     if isinstance(loop, ScanView):
         return nullcontext(True)
-    return settled_beside(loop, ctx, dict.fromkeys(state.inner for state in states))
+    return body_with_kept_shapes(loop, ctx, dict.fromkeys(state.inner for state in states))
 
 
 def _may_write(state: State) -> bool:

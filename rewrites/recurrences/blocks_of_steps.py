@@ -65,7 +65,7 @@ class _StepCut:
         if self.assumed is None:
             return None
         options = replace(ctx.options, assumed_dim=self.assumed)
-        return max(StepSizes.of(loop, replace(ctx, options=options)).elements(state.inner) for state in loop.states)
+        return max(StepSizes.of(loop, replace(ctx, options=options)).step_elements(state.inner) for state in loop.states)
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -98,7 +98,7 @@ def _patch(loop: ScanView, least: _StepCut, ctx: Context) -> Patch | NotApplicab
 def _least(loop: ScanView, ctx: Context) -> _StepCut | None:
     """Return the cut with the largest limit and shortest blocks for which rules replace the loop."""
     sizes = StepSizes.of(loop, ctx)
-    widths = (None,) if all(sizes.hinted(state.inner) for state in loop.states) else _WIDTHS
+    widths = (None,) if all(sizes.has_known_size(state.inner) for state in loop.states) else _WIDTHS
     if not _is_replaced(loop, _StepCut(_LENGTHS[-1], widths[-1]), ctx):  # the easiest case
         return None
     cuts = (_StepCut(length, width) for width in widths for length in _LENGTHS)

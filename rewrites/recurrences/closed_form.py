@@ -117,7 +117,7 @@ class ClosedForm:
         contexts = (replace(ctx, options=replace(ctx.options, assumed_dim=size)) for size in _WIDTHS)
         sizes = StepSizes.of(loop, next((context for context in contexts if self._too_dear(context) is None), ctx))
         names = ", ".join(f"'{state.inner.name}'" for state in unknown)
-        widest = min(sizes.step(state.inner) for state in unknown)
+        widest = min(sizes.step_bytes(state.inner) for state in unknown)
         return width_patch(loop, unknown, widest, ("COST-LINEAR", names, "all steps at once", "each takes"), ctx)
 
     def _too_dear(self, ctx: Context) -> NotApplicable | None:

@@ -188,7 +188,7 @@ def states_of_unknown_width(loop: ScanView, sizes: StepSizes) -> list[State]:
     """
     if IS_NARROW.on(loop.node) or ASSUMED_SIZE.on(loop.node):
         return []
-    return [state for state in loop.states if static_dims(state.initial) is None and not sizes.hinted(state.inner)]
+    return [state for state in loop.states if static_dims(state.initial) is None and not sizes.has_known_size(state.inner)]
 
 
 def can_check_width(loop: ScanView, ctx: Context) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.dependence import nodes_behind, not_repeatable, reads, unread_nodes, varying_values
+from rewrites.analysis.dependence import nodes_computing, not_repeatable, reads, unread_nodes, varying_values
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
@@ -68,11 +68,11 @@ def put_stacks(values: Iterable[ir.Value], stacks: Stacks, sizes: StepSizes) -> 
 
     Return a reason if this is impossible or exceeds the memory budget, else None.
     """
-    nodes = nodes_behind(stacks.body, values, [*stacks.known, *stacks.sources()])
+    nodes = nodes_computing(stacks.body, values, [*stacks.replacements, *stacks.sources()])
     varying = varying_values(stacks.body, stacks.sources())
     for node in nodes:
         stacked = [value for value in node.outputs if value in varying]
-        reason = not_repeatable(node) or next((why for value in stacked if (why := sizes.not_a_stack(value))), None)
+        reason = not_repeatable(node) or next((why for value in stacked if (why := sizes.stack_obstacle(value))), None)
         if reason is not None:
             return reason
     return stacks.add_all(nodes)
@@ -146,7 +146,7 @@ def read_stacks(
         A list with the rebuilt loop. It is empty if all results of the loop are replaced.
     """
     loop = stacks.loop
-    known = {value: stacks.full(same[0]) for same in groups for value in same}
+    known = {value: stacks.stack_of(same[0]) for same in groups for value in same}
     replaced, outputs = list[tuple[ir.Value | None, ir.Value]](), list[ScanOutput]()
     for output in loop.scan_outputs:
         stack = known.get(through_identity(output.inner) or output.inner)

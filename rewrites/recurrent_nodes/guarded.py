@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import nodes_behind
-from rewrites.analysis.speculation import depends_on_numbers
-from rewrites.analysis.unsliced_types import unsliced_among
+from rewrites.analysis.dependence import nodes_computing
+from rewrites.analysis.speculation import node_failing_on_elements
+from rewrites.analysis.unsliced_types import unsliceable_among
 from rewrites.base import since
 from rewrites.graph.branches import write_if
 from rewrites.graph.builder import Builder
@@ -142,9 +142,9 @@ def can_run_on_zeros(loop: ScanView, opset: int) -> bool:
     outputs = [(output.inner.dtype, output.axis) for output in loop.scan_outputs]
     if any(kind in (None, ir.DataType.STRING) or axis < 0 for kind, axis in [*scans, *outputs]):
         return False
-    if unsliced_among((scan.inner for scan in loop.scan_inputs), opset) is not None:
+    if unsliceable_among((scan.inner for scan in loop.scan_inputs), opset) is not None:
         return False
-    return not loop.body.initializers and depends_on_numbers(loop.body, loop.body.inputs) is None
+    return not loop.body.initializers and node_failing_on_elements(loop.body, loop.body.inputs) is None
 
 
 def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Context) -> list[ir.Value]:
@@ -157,7 +157,7 @@ def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Co
             around.insert(0, slice_axis(b, shape, 0, 0, scan.axis))
         assert scan.outer.dtype is not None
         instead[scan.inner] = zeros_of(b, concat(b, around, 0), scan.outer.dtype)
-    nodes = nodes_behind(loop.body, [output.inner for output in outputs])
+    nodes = nodes_computing(loop.body, [output.inner for output in outputs])
     b.nodes.extend(copy_nodes(nodes, instead, ctx.names, "none", named=False))
     return [instead.get(output.inner, output.inner) for output in outputs]
 

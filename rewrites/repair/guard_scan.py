@@ -14,7 +14,7 @@ Works around ORT-SCAN-NO-STEPS.
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.unsliced_types import unsliced_among
+from rewrites.analysis.unsliced_types import unsliceable_among
 from rewrites.graph.branches import has_steps, say_has_steps, write_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
@@ -37,7 +37,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     first, graph = loop.scan_inputs[0], loop.node.graph
     if graph is None or has_steps(graph) or is_guarded(ctx, graph, first.outer, [first.axis]):
         return NOTHING_HERE
-    unsliced = unsliced_among((output.inner for output in loop.scan_outputs), ctx.opset)
+    unsliced = unsliceable_among((output.inner for output in loop.scan_outputs), ctx.opset)
     if unsliced is not None:
         return unsliced
     sizes = [_empty_shape(loop, output) for output in loop.scan_outputs]

@@ -59,7 +59,7 @@ def reversal_source(value: ir.Value, axis: int, reversals: Reversals) -> Reversa
                 axis = perms[-1][axis]
             value = source
             continue
-        reversal = reversals.read(node)
+        reversal = reversals.reversal_of(node)
         if reversal is None or reversal.axis != axis or (perms and not is_only_read_here):
             return None
         return ReversalSource(reversal.source, tuple(perms), is_only_read_here)
@@ -93,7 +93,7 @@ def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Conte
                     return []
                 pending.append((node.outputs[0], position - sum(squeezed < position for squeezed in squeezed_axes)))
             elif node.op_type not in _ASK_FOR_SHAPES:
-                reversal = reversals.read(node)
+                reversal = reversals.reversal_of(node)
                 if reversal is None or reversal.axis != position:
                     return []
                 users.append(node)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import is_deterministic, nodes_behind, reads, unread_nodes
+from rewrites.analysis.dependence import is_deterministic, nodes_computing, reads, unread_nodes
 from rewrites.base import since
 from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder, ConstantPool
@@ -90,8 +90,8 @@ def _match_output(loop: ScanView, output: ScanOutput, ctx: Context) -> _StepPlan
     if not is_first:
         known |= {through_identity(state.next) or state.next for state in loop.states}
     value = through_identity(output.inner) or output.inner
-    nodes = tuple(nodes_behind(loop.body, [value], known))
-    state_nodes = set(nodes_behind(loop.body, [state.next for state in loop.states]))
+    nodes = tuple(nodes_computing(loop.body, [value], known))
+    state_nodes = set(nodes_computing(loop.body, [state.next for state in loop.states]))
     if any(not is_deterministic(node) or node_graphs(node) for node in nodes):
         return None
     if sum(node in state_nodes for node in nodes) > _MOST_NODES or any(rank_of(scan.outer) is None for scan in loop.scan_inputs):

@@ -13,7 +13,7 @@ Conditions:
 
 import onnx_ir as ir
 
-from rewrites.analysis.induction.emission import times
+from rewrites.analysis.induction.emission import emit_multiple
 from rewrites.analysis.induction.induction_variables import Counter, counters
 from rewrites.base.plain_text import listed
 from rewrites.graph.builder import Builder
@@ -54,7 +54,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 def _emit_values(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
     """Emit a stack of the values that the state has in all steps, and return it."""
-    numbers = times(b, count_up(b, steps), counter.step, counter.state.initial.dtype)
+    numbers = emit_multiple(b, count_up(b, steps), counter.step, counter.state.initial.dtype)
     dims = static_dims(counter.state.initial) or ()
     numbers = unsqueeze(b, numbers, list(range(1, len(dims) + 1)))
     return numbers if counter.start.number == 0 else b.op("Add", numbers, counter.state.initial)
@@ -63,7 +63,7 @@ def _emit_values(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
 def _emit_final_value(b: Builder, counter: Counter, steps: ir.Value) -> ir.Value:
     """Emit the value of the state after the last step, and return it."""
     initial = counter.state.initial
-    number = times(b, reshape(b, steps, list(static_dims(initial) or ())), counter.step, initial.dtype)
+    number = emit_multiple(b, reshape(b, steps, list(static_dims(initial) or ())), counter.step, initial.dtype)
     return b.op("Identity", number) if counter.start.number == 0 else b.op("Add", number, initial)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from rewrites.analysis.induction.affine_expression import INTEGERS
-from rewrites.analysis.induction.emission import times
+from rewrites.analysis.induction.emission import emit_multiple
 from rewrites.base.plain_text import listed
 from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value
@@ -60,10 +60,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             state = counting.state
             start = unsqueeze(build, state.initial, [0])
             # Reshape, because onnx's data propagation would still treat the numbers as a vector after an Unsqueeze
-            moved = reshape(build, times(build, numbers, counting.step, state.initial.dtype), [-1, *[1] * counting.rank])
+            moved = reshape(build, emit_multiple(build, numbers, counting.step, state.initial.dtype), [-1, *[1] * counting.rank])
             inputs.append(ScanInput(build.op("Add", start, moved), state.inner, 0, backwards))
             if state.final is not None and is_read(state.final):
-                whole = squeeze(build, times(build, steps, counting.step, state.initial.dtype), [0])
+                whole = squeeze(build, emit_multiple(build, steps, counting.step, state.initial.dtype), [0])
                 finals.append((state.final, build.op("Add", state.initial, whole)))
         build.insert_before(loop.node)
         for old, new in finals:

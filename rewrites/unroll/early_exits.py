@@ -18,8 +18,8 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
-from rewrites.analysis.shapes.refine import unsettled_shapes
-from rewrites.analysis.speculation import not_speculatable, runs_on_zeros
+from rewrites.analysis.shapes.refine import shapes_of_kept_states
+from rewrites.analysis.speculation import node_failing_if_run, runs_on_zeros
 from rewrites.analysis.unroll_limits import nodes_when_unrolled
 from rewrites.base import since
 from rewrites.graph.builder import Builder
@@ -67,14 +67,14 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _obstacle(loop: LoopView, ctx: Context) -> str | None:
     if loop.scan_outputs:
         return f"'{loop.scan_outputs[0].inner.name}' is stacked, once for each step"
-    culprit = next((node for node in all_nodes(loop.body) if not is_deterministic(node)), None) or not_speculatable(loop.body)
+    culprit = next((node for node in all_nodes(loop.body) if not is_deterministic(node)), None) or node_failing_if_run(loop.body)
     if culprit is not None:
         return f"{culprit.op_type} {label(culprit)} might fail, or draw other numbers"
     for state in loop.states:
         dims = [static_dims(value) for value in (state.initial, state.inner, state.next)]
         if not isinstance(state.initial.type, ir.TensorType) or None in dims or dims.count(dims[0]) < len(dims):
             return f"the sizes of the state '{state.inner.name}' are not known, or change"
-    unsettled = unsettled_shapes(loop, ctx)
+    unsettled = shapes_of_kept_states(loop, ctx)
     if isinstance(unsettled, NotApplicable):
         return unsettled.detail
     return None if runs_on_zeros(loop.body, ctx) else "the body does not run on zeros"

@@ -10,7 +10,7 @@ runs the If.
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic
-from rewrites.analysis.speculation import not_speculatable, runs_on_zeros
+from rewrites.analysis.speculation import node_failing_if_run, runs_on_zeros
 from rewrites.base import since
 from rewrites.graph.context import Context
 from rewrites.graph.replace import lift_initializers, move_before, remove_nodes, replace_value
@@ -41,7 +41,7 @@ def check(node: ir.Node, ctx: Context) -> Patch | NotApplicable:
 def _obstacle(node: ir.Node, ctx: Context) -> str | None:
     branches = [node.attributes[name].as_graph() for name in _BRANCHES]
     for branch in branches:
-        culprit = next((inner for inner in branch if not is_deterministic(inner)), None) or not_speculatable(branch)
+        culprit = next((inner for inner in branch if not is_deterministic(inner)), None) or node_failing_if_run(branch)
         if culprit is not None:
             return f"{culprit.op_type} '{culprit.name or culprit.outputs[0].name}' might fail in a branch that the If does not run"
     for then, otherwise in zip(*(branch.outputs for branch in branches), strict=True):

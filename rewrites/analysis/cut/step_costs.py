@@ -15,7 +15,16 @@ import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
 
-__all__ = ["carrying_ns", "few_rows", "product_ns", "reading_ns", "start_ns", "staying_ns", "to_carry", "weight_bytes"]
+__all__ = [
+    "transfer_ns",
+    "has_few_rows",
+    "product_ns",
+    "stack_read_ns",
+    "loop_start_ns",
+    "saved_ns",
+    "move_ns",
+    "weight_bytes",
+]
 
 _CARRY_NS, _READ_NS = 300, 150
 _CACHE = 2 << 20
@@ -27,78 +36,83 @@ _MANY_ROWS = 16
 _ASSUMED_ROWS = 4
 
 
-def to_carry(size: int, sizes: StepSizes) -> int:
-    """Return the time to write ``size`` bytes per step to a stack and to read them again."""
-    if size * sizes.steps <= _CACHE:
-        return size // _NEAR_BYTES_PER_NS
-    return _FAR_NS + size // _FAR_BYTES_PER_NS
+def move_ns(step_bytes: int, sizes: StepSizes) -> int:
+    """Return the time per step to write ``step_bytes`` bytes to a stack and to read them again, in ns."""
+    if step_bytes * sizes.steps <= _CACHE:
+        return step_bytes // _NEAR_BYTES_PER_NS
+    return _FAR_NS + step_bytes // _FAR_BYTES_PER_NS
 
 
-def carrying_ns(value: ir.Value, sizes: StepSizes) -> int:
-    """Return the time per step to write ``value`` to a stack in one loop and read it in another."""
-    return _CARRY_NS + to_carry(sizes.step(value), sizes)
+def transfer_ns(value: ir.Value, sizes: StepSizes) -> int:
+    """Return the time per step to write ``value`` to a stack in one loop and to read it in another loop."""
+    return _CARRY_NS + move_ns(sizes.step_bytes(value), sizes)
 
 
-def reading_ns(value: ir.Value, sizes: StepSizes) -> int:
-    """Return the time per step to read ``value`` in a loop from a stack. The stack exists in any case."""
-    return _READ_NS + to_carry(sizes.step(value), sizes) // 2
+def stack_read_ns(value: ir.Value, sizes: StepSizes) -> int:
+    """Return the time per step to read ``value`` from a stack.
+
+    The time to write the stack does not count, because the stack exists in any case.
+    """
+    return _READ_NS + move_ns(sizes.step_bytes(value), sizes) // 2
 
 
-def start_ns(sizes: StepSizes) -> int:
-    """Return the time to start one more loop, divided by the number of steps."""
+def loop_start_ns(sizes: StepSizes) -> int:
+    """Return the time to start one more loop, as ns per step of the loop."""
     return round(sizes.options.costs.start) // max(1, sizes.steps)
 
 
-def few_rows(node: ir.Node, sizes: StepSizes) -> bool:
-    """Return True if ``node`` multiplies few rows by weights, and runs faster outside the loop.
+def has_few_rows(node: ir.Node, sizes: StepSizes) -> bool:
+    """Return True if ``node`` multiplies so few rows by weights that it runs faster outside the loop.
 
-    Outside the loop, one product for all steps reads the weights only once. This gains nothing if there are many rows per step, or
-    if writing the results of all steps takes longer than reading the weights in every step. An unknown number of rows counts as
-    few.
+    Outside the loop, one product for all steps reads the weights only once. Nothing is gained if a step has many rows, or if
+    writing the results of all steps takes longer than reading the weights in every step. If the number of rows is unknown, return
+    True. If ``node`` reads no weights, return False.
     """
     weights = weight_bytes([node], sizes)
-    rows = sizes.rows(node) if weights else None
+    rows = sizes.product_rows(node) if weights else None
     if rows is None:
         return bool(weights)
     hidden = max(1, rows) if weights <= _WEIGHT_RATES[0][0] else 1
     saved = sizes.options.costs.node + _reading(weights, weights) // hidden
-    return rows < _MANY_ROWS and to_carry(sizes.step(node.outputs[0]), sizes) <= saved
+    return rows < _MANY_ROWS and move_ns(sizes.step_bytes(node.outputs[0]), sizes) <= saved
 
 
 def weight_bytes(nodes: Iterable[ir.Node], sizes: StepSizes) -> int:
     """Return the total number of bytes of the weights in the products among ``nodes``."""
-    return sum(sum(map(sizes.outside, sizes.weights(node))) for node in nodes)
+    return sum(sum(map(sizes.outer_bytes, sizes.weights_of(node))) for node in nodes)
 
 
-def product_ns(node: ir.Node, in_loop: int, sizes: StepSizes) -> int:
-    """Return the time per step to read the weights of the product ``node`` in a loop.
+def product_ns(node: ir.Node, loop_weight_bytes: int, sizes: StepSizes) -> int:
+    """Return the time per step that the product ``node`` needs to read its weights in a loop.
 
-    If the product has several rows, a part of this time does not count, because the CPU computes meanwhile. With many rows (see
-    `few_rows`), the time is 0.
+    If the product has several rows, the CPU computes while it reads. Therefore only a part of the time counts. If ``has_few_rows``
+    returns False, the time is 0.
 
     Args:
         node: The product.
-        in_loop: The number of bytes of all weights that the loop reads per step.
+        loop_weight_bytes: The number of bytes of all weights that the loop reads per step.
         sizes: The sizes of the loop's values.
     """
-    if not few_rows(node, sizes):
+    if not has_few_rows(node, sizes):
         return 0
-    far = in_loop > _WEIGHT_RATES[-2][0]
-    return _reading(weight_bytes([node], sizes), in_loop) // (1 if far else max(1, sizes.rows(node) or _ASSUMED_ROWS))
+    far = loop_weight_bytes > _WEIGHT_RATES[-2][0]
+    return _reading(weight_bytes([node], sizes), loop_weight_bytes) // (
+        1 if far else max(1, sizes.product_rows(node) or _ASSUMED_ROWS)
+    )
 
 
-def staying_ns(nodes: Iterable[ir.Node], in_loop: int, sizes: StepSizes) -> int:
-    """Return how many ns per step are saved if ``nodes`` run once for all steps instead of in the loop.
+def saved_ns(nodes: Iterable[ir.Node], loop_weight_bytes: int, sizes: StepSizes) -> int:
+    """Return the time per step that is saved if ``nodes`` run once for all steps instead of in the loop.
 
     Args:
-        nodes: The nodes.
-        in_loop: The number of bytes of all weights that the loop reads per step.
+        nodes: Nodes of the loop's body.
+        loop_weight_bytes: The number of bytes of all weights that the loop reads per step.
         sizes: The sizes of the loop's values.
     """
     each = round(sizes.options.costs.node)
     work = (node for node in nodes if node.op_type not in ("Constant", "Identity"))
-    return sum(each + product_ns(node, in_loop, sizes) for node in work)
+    return sum(each + product_ns(node, loop_weight_bytes, sizes) for node in work)
 
 
-def _reading(size: int, in_loop: int) -> int:
-    return size * next(rate for limit, rate in _WEIGHT_RATES if in_loop <= limit) >> 10
+def _reading(weight_bytes: int, loop_weight_bytes: int) -> int:
+    return weight_bytes * next(rate for limit, rate in _WEIGHT_RATES if loop_weight_bytes <= limit) >> 10

@@ -22,11 +22,11 @@ __all__ = [
     "Dim",
     "Symbol",
     "at_least",
-    "constants",
-    "in_type",
-    "joined",
+    "concatenated",
+    "constant_expression",
+    "counts_exactly",
+    "fits_type",
     "surely_equal",
-    "within",
 ]
 
 
@@ -60,10 +60,10 @@ Symbol = Dim | ir.Value | str
 
 @dataclass(frozen=True, eq=False)
 class AffineExpression:
-    """A tensor of integers: ``const`` plus, for each pair in ``terms``, the symbol times its factors.
+    """A tensor of integers: ``const`` plus, for each pair in ``terms``, a symbol times its factors.
 
     ``const`` and the factors of each symbol are arrays of Python integers with the shape of the tensor. If the tensor is computed
-    with floats, ``exact_to`` is the magnitude up to which all their types represent every integer. Otherwise, it is None.
+    with floats, ``exact_to`` is the magnitude up to which their types represent every integer. Otherwise, it is None.
     """
 
     const: np.ndarray
@@ -96,17 +96,17 @@ class AffineExpression:
 
     @property
     def number(self) -> int | None:
-        """The value of the only element if it is constant, else None."""
+        """Return the value of the only element if it is constant, else None."""
         return int(self.const.item()) if not self.terms and self.const.size == 1 else None
 
     @property
     def numbers(self) -> np.ndarray | None:
-        """The elements as an int64 array if all are constant, else None."""
+        """Return the elements as an int64 array if all are constant, else None."""
         return self.const.astype(np.int64) if not self.terms else None
 
     @property
     def uniform(self) -> "AffineExpression | None":
-        """The common value of all elements, as a scalar expression; None if the elements differ."""
+        """Return the common value of all elements, as a scalar expression; None if the elements differ."""
         if not self.const.size:
             return None
         flat = self.reshaped((-1,))
@@ -114,10 +114,10 @@ class AffineExpression:
 
     def element(self, index: int) -> "AffineExpression":
         """Return element ``index`` of a vector, as a scalar expression."""
-        return self.moved(lambda array: array[index])
+        return self.rearranged(lambda array: array[index])
 
     def factor(self, symbol: Symbol) -> int:
-        """Return the factor of ``symbol``, or 0 without such a term. The expression must have one element."""
+        """Return the factor of ``symbol``, or 0 if it does not occur. The expression must have one element."""
         return int(self.terms[symbol].reshape(-1)[0]) if symbol in self.terms else 0
 
     def without(self, *symbols: Symbol) -> "AffineExpression":
@@ -125,24 +125,24 @@ class AffineExpression:
         return AffineExpression(self.const, {key: array for key, array in self.terms.items() if key not in symbols}, self.exact_to)
 
     def substituted(self, values: Mapping[Symbol, "AffineExpression"]) -> "AffineExpression":
-        """Return the expression with the symbols in ``values`` replaced by their one-element expressions."""
+        """Return the expression with each symbol in ``values`` replaced by its one-element expression."""
         result = self.without(*values)
         for symbol, other in values.items():
             if symbol in self.terms:
                 result += other.reshaped(()) * AffineExpression(self.terms[symbol], {})
         return result
 
-    def moved(self, move: Callable[[np.ndarray], np.ndarray]) -> "AffineExpression":
-        """Return the expression with its elements rearranged. ``move`` rearranges a single array."""
-        return _expression(move(self.const), {key: move(array) for key, array in self.terms.items()}, self.exact_to)
+    def rearranged(self, rearrange: Callable[[np.ndarray], np.ndarray]) -> "AffineExpression":
+        """Return the expression with its elements rearranged. ``rearrange`` rearranges a single array."""
+        return _expression(rearrange(self.const), {key: rearrange(array) for key, array in self.terms.items()}, self.exact_to)
 
     def reshaped(self, shape: tuple[int, ...]) -> "AffineExpression":
         """Return the expression with the same elements in another shape."""
-        return self.moved(lambda array: array.reshape(shape))
+        return self.rearranged(lambda array: array.reshape(shape))
 
-    def limited(self, exact_to: int | None) -> "AffineExpression":
-        """Return the expression with the smaller limit of its own and ``exact_to``. None means no limit."""
-        return AffineExpression(self.const, self.terms, _least(self.exact_to, exact_to))
+    def with_exact_limit(self, exact_to: int | None) -> "AffineExpression":
+        """Return the expression with the smaller of its own limit and ``exact_to``. None means no limit."""
+        return AffineExpression(self.const, self.terms, _min_limit(self.exact_to, exact_to))
 
     def __add__(self, other: "AffineExpression | int") -> "AffineExpression":
         """Add elementwise, with broadcasting."""
@@ -150,7 +150,7 @@ class AffineExpression:
         const, zero = np.asarray(self.const + right.const), np.zeros((), object)
         sums = {key: self.terms.get(key, zero) + right.terms.get(key, zero) for key in {**self.terms, **right.terms}}
         terms = {key: np.broadcast_to(np.asarray(array, dtype=object), const.shape) for key, array in sums.items()}
-        return _expression(const, terms, _least(self.exact_to, right.exact_to))
+        return _expression(const, terms, _min_limit(self.exact_to, right.exact_to))
 
     def __mul__(self, other: "AffineExpression | int") -> "AffineExpression":
         """Multiply elementwise, with broadcasting. Raise ValueError if both sides have symbols."""
@@ -161,7 +161,7 @@ class AffineExpression:
         const = np.asarray(varying.const * fixed.const)
         products = {key: np.asarray(array * fixed.const, dtype=object) for key, array in varying.terms.items()}
         terms = {key: np.broadcast_to(array, const.shape) for key, array in products.items()}
-        return _expression(const, terms, _least(self.exact_to, right.exact_to))
+        return _expression(const, terms, _min_limit(self.exact_to, right.exact_to))
 
     def __neg__(self) -> "AffineExpression":
         """Change the sign."""
@@ -177,26 +177,26 @@ def _operand(value: AffineExpression | int) -> AffineExpression:
 
 
 def _expression(const: Any, terms: Mapping[Symbol, Any], exact_to: int | None) -> AffineExpression:
-    """Return an expression without the terms that are 0. Convert numpy scalars to arrays."""
+    """Return an expression with ``const`` and with those of ``terms`` that are not 0."""
     arrays = {key: np.asarray(array, dtype=object) for key, array in terms.items() if np.any(array)}
     return AffineExpression(np.asarray(const, dtype=object), arrays, exact_to)
 
 
-def _least(*limits: int | None) -> int | None:
+def _min_limit(*limits: int | None) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def joined(parts: Sequence[AffineExpression], axis: int) -> AffineExpression:
+def concatenated(parts: Sequence[AffineExpression], axis: int) -> AffineExpression:
     """Concatenate the expressions along ``axis``."""
     symbols = {key for part in parts for key in part.terms}
     terms = {key: np.concatenate([part.terms.get(key, 0 * part.const) for part in parts], axis) for key in symbols}
-    return _expression(np.concatenate([part.const for part in parts], axis), terms, _least(*(part.exact_to for part in parts)))
+    return _expression(np.concatenate([part.const for part in parts], axis), terms, _min_limit(*(part.exact_to for part in parts)))
 
 
-def at_least(value: AffineExpression, least: int, steps: AffineExpression | None = None) -> bool:
-    """Return True if all elements are known to be at least ``least`` in all steps of a loop.
+def at_least(value: AffineExpression, minimum: int, steps: AffineExpression | None = None) -> bool:
+    """Return True if all elements are known to be at least ``minimum`` in all steps of a loop.
 
-    ``steps`` is the trip count of the loop; None if it is unknown.
+    ``steps``: the trip count of the loop; None if it is unknown.
     """
     rest, slopes = value.without(STEP), value.terms.get(STEP)
     known: dict[Symbol, int] = {}
@@ -208,7 +208,7 @@ def at_least(value: AffineExpression, least: int, steps: AffineExpression | None
         if steps is None:
             return False
         rest += (steps.reshaped(()) - 1) * AffineExpression.of(np.minimum(slopes, 0))
-    low = rest.const - least
+    low = rest.const - minimum
     for symbol, factors in rest.terms.items():
         floor = max(known.get(symbol, 0), 0) if isinstance(symbol, Dim) else known.get(symbol)
         if floor is None or np.any(factors < 0):
@@ -223,7 +223,7 @@ def surely_equal(left: AffineExpression, right: AffineExpression | int) -> bool:
     return not difference.terms and not np.any(difference.const)
 
 
-def constants(array: np.ndarray) -> AffineExpression | None:
+def constant_expression(array: np.ndarray) -> AffineExpression | None:
     """Return the expression of a constant of integers, or of floats with integer values; else None."""
     if array.size > LARGEST:
         return None
@@ -235,14 +235,14 @@ def constants(array: np.ndarray) -> AffineExpression | None:
     return AffineExpression.of(array) if array.dtype in (np.int32, np.int64) else None
 
 
-def in_type(expression: AffineExpression, dtype: ir.DataType | None) -> bool:
-    """Return True if all constants are well within the range of ``dtype``. For floats, `within` needs it."""
+def fits_type(expression: AffineExpression, dtype: ir.DataType | None) -> bool:
+    """Return True if all constants, and for floats all slopes, are well within the range of ``dtype``."""
     if dtype in EXACT:
         slopes = expression.terms.get(STEP, np.zeros((), object))
         return bool(np.all(abs(expression.const) <= EXACT[dtype] >> 2) and np.all(abs(slopes) <= SLOPE_IN_FLOATS))
     return dtype not in INTEGERS or bool(np.all(abs(expression.const) < INTEGERS[dtype]))
 
 
-def within(steps: int, exact_to: int) -> bool:
+def counts_exactly(steps: int, exact_to: int) -> bool:
     """Return True if a float that is exact up to ``exact_to`` counts ``steps`` steps without rounding."""
     return SLOPE_IN_FLOATS * (steps + 1) <= exact_to - (exact_to >> 2)

@@ -14,13 +14,14 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.values import static_dims
 from rewrites.ops.versions import reshape, shape_of
 
-__all__ = ["emit", "exceeds", "larger", "scalar_of", "smaller", "times"]
+__all__ = ["emit", "emit_multiple", "exceeds", "larger", "scalar_of", "smaller"]
 
 
 def emit(b: Builder, expression: AffineExpression, values: Mapping[Symbol, ir.Value] | None = None) -> ir.Value:
     """Emit nodes that compute ``expression``, which has one element.
 
-    ``values``: the values of symbols such as STEP. Any other symbol is a dimension or a value of the graph.
+    ``values``: maps symbols such as STEP to the values that hold them. All other symbols are values of the graph, or dimensions of
+    such values.
     """
     parts = []
     for symbol in expression.terms:
@@ -28,19 +29,22 @@ def emit(b: Builder, expression: AffineExpression, values: Mapping[Symbol, ir.Va
         if factor == -1:
             part = b.op("Neg", part)
         elif factor != 1:
-            part = b.op("Mul", part, _number(b, factor))
+            part = b.op("Mul", part, _constant(b, factor))
         parts.append(part)
     const = int(expression.const.item())
     if const or not parts:
-        parts.append(_number(b, const))
+        parts.append(_constant(b, const))
     return reduce(lambda total, part: b.op("Add", total, part), parts)
 
 
-def times(b: Builder, numbers: ir.Value, step: int, kind: ir.DataType | None) -> ir.Value:
-    """Emit ``numbers`` (int64) times ``step``. The result has the type ``kind`` (int32 or int64)."""
-    assert kind is not None
-    typed = numbers if kind == ir.DataType.INT64 else b.op("Cast", numbers, to=int(kind))
-    return typed if step == 1 else b.op("Mul", typed, b.const(np.array(step, kind.numpy())))
+def emit_multiple(b: Builder, value: ir.Value, factor: int, dtype: ir.DataType | None) -> ir.Value:
+    """Emit the int64 integer ``value`` times ``factor``.
+
+    ``dtype``: the type of the result, int32 or int64.
+    """
+    assert dtype is not None
+    typed = value if dtype == ir.DataType.INT64 else b.op("Cast", value, to=int(dtype))
+    return typed if factor == 1 else b.op("Mul", typed, b.const(np.array(factor, dtype.numpy())))
 
 
 def scalar_of(b: Builder, value: ir.Value) -> ir.Value:
@@ -58,18 +62,18 @@ def _value(b: Builder, symbol: Symbol, values: Mapping[Symbol, ir.Value]) -> ir.
     return scalar_of(b, symbol)
 
 
-def _number(b: Builder, number: int) -> ir.Value:
+def _constant(b: Builder, number: int) -> ir.Value:
     return b.const(np.array(number, np.int64))
 
 
 def larger(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
     """Emit the larger of two numbers."""
-    return b.op("Max", x, y) if b.opset >= 12 else _chosen(b, exceeds(b, x, y), x, y)
+    return b.op("Max", x, y) if b.opset >= 12 else _select(b, exceeds(b, x, y), x, y)
 
 
 def smaller(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
     """Emit the smaller of two numbers."""
-    return b.op("Min", x, y) if b.opset >= 12 else _chosen(b, exceeds(b, y, x), x, y)
+    return b.op("Min", x, y) if b.opset >= 12 else _select(b, exceeds(b, y, x), x, y)
 
 
 def exceeds(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
@@ -82,11 +86,11 @@ def exceeds(b: Builder, x: ir.Value, y: ir.Value) -> ir.Value:
     return b.op("Greater", x, y)
 
 
-def _chosen(b: Builder, first: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Emit ``x`` if ``first`` is true, else ``y``.
+def _select(b: Builder, condition: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Emit ``x`` if ``condition`` is true, else ``y``.
 
-    This emits products, because opsets before 9 have no Where.
+    The selection consists of products and a sum, because opsets before 9 have no Where.
     """
-    first = b.op("Cast", first, to=int(ir.DataType.INT64))
-    other = b.op("Sub", b.const(1), first)
-    return b.op("Add", b.op("Mul", first, x), b.op("Mul", other, y))
+    condition = b.op("Cast", condition, to=int(ir.DataType.INT64))
+    other = b.op("Sub", b.const(1), condition)
+    return b.op("Add", b.op("Mul", condition, x), b.op("Mul", other, y))

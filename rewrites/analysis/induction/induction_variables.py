@@ -28,7 +28,7 @@ __all__ = ["Counter", "counters", "integers_of", "trip_count"]
 class Counter:
     """An induction variable: its value is ``start`` in the first step and grows by ``step`` in each step.
 
-    ``exact_to``: the limit up to which it counts exactly; see AffineExpression.
+    ``exact_to``: the limit up to which the state counts exactly; see AffineExpression.
     """
 
     state: State
@@ -38,8 +38,8 @@ class Counter:
 
     @property
     def value(self) -> AffineExpression:
-        """The value of the state in each step, as an expression of the step number."""
-        return (self.start + AffineExpression.symbol(STEP) * self.step).limited(self.exact_to)
+        """Return the value of the state in each step, as an expression of the step number."""
+        return (self.start + AffineExpression.symbol(STEP) * self.step).with_exact_limit(self.exact_to)
 
 
 def trip_count(loop: Loop, opset: int) -> AffineExpression | None:
@@ -58,20 +58,20 @@ def trip_count(loop: Loop, opset: int) -> AffineExpression | None:
 def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]:
     """Return the induction variables of ``loop``.
 
-    With ``any_rank``, include one-element states whose rank changes in a step.
+    ``any_rank``: True to include one-element states whose rank differs between their initial and their next value.
     """
     outside = Integers(opset)
     starts: dict[ir.Value, AffineExpression] = {}
     for state in loop.states:
         start, kind = outside.scalar(state.initial), state.initial.dtype
         if start is not None and (kind in INTEGERS or (kind in EXACT and start.number is not None)):
-            starts[state.inner] = start.limited(_last_exact(kind))
+            starts[state.inner] = start.with_exact_limit(_exact_limit(kind))
     shapes = {state.inner: static_dims(state.initial) or () for state in loop.states}
     known: dict[ir.Value, AffineExpression] = {
-        inner: AffineExpression.symbol(inner, shapes[inner]).limited(_last_exact(inner.dtype)) for inner in starts
+        inner: AffineExpression.symbol(inner, shapes[inner]).with_exact_limit(_exact_limit(inner.dtype)) for inner in starts
     }
     if isinstance(loop, LoopView):
-        known[loop.iteration] = AffineExpression.symbol(STEP, _one_element(loop.iteration))
+        known[loop.iteration] = AffineExpression.symbol(STEP, _shape_of_step_number(loop.iteration))
     body = Integers(opset, loop.body, known)
     variables = []
     for state in loop.states:
@@ -82,14 +82,17 @@ def counters(loop: Loop, opset: int, *, any_rank: bool = False) -> list[Counter]
     return variables
 
 
-def _one_element(iteration: ir.Value) -> tuple[int, ...]:
-    """Return the shape of the step number: its declared shape if this has one element, else ()."""
+def _shape_of_step_number(iteration: ir.Value) -> tuple[int, ...]:
+    """Return the shape of ``iteration``, the step number of a Loop.
+
+    It is the declared shape, if the declared shape has one element. Otherwise, it is ().
+    """
     dims = static_dims(iteration)
     return dims if dims is not None and all(dim == 1 for dim in dims) else ()
 
 
-def _last_exact(dtype: ir.DataType | None) -> int | None:
-    """Return the largest number up to which a float type counts exactly; None for any other type."""
+def _exact_limit(dtype: ir.DataType | None) -> int | None:
+    """Return the largest number up to which the float type ``dtype`` counts exactly; None for other types."""
     return EXACT[dtype] - 1 if dtype in EXACT else None
 
 
@@ -121,7 +124,7 @@ def integers_of(loop: Loop, opset: int, steps: AffineExpression | None = None, *
         for counter in counters(loop, opset, any_rank=any_rank)
     }
     if isinstance(loop, LoopView):
-        known[loop.iteration] = AffineExpression.symbol(STEP, _one_element(loop.iteration))
+        known[loop.iteration] = AffineExpression.symbol(STEP, _shape_of_step_number(loop.iteration))
     for scan in loop.scan_inputs if isinstance(loop, ScanView) and not loop.batched else ():
         number = _scanned_number(scan, opset)
         if number is not None:
@@ -130,9 +133,9 @@ def integers_of(loop: Loop, opset: int, steps: AffineExpression | None = None, *
 
 
 def _scanned_number(scan: ScanInput, opset: int) -> AffineExpression | None:
-    """Return the number that ``scan`` passes to each step, as an expression of the step number.
+    """Return the integer that each step reads from ``scan``, as an expression of the step number.
 
-    Return None unless the scanned tensor is a progression, such as a Range.
+    Return None if the scanned tensor is no progression such as a Range.
     """
     array, row, dims = const_array(scan.outer), Progressions(Integers(opset)).of(scan.outer), static_dims(scan.inner)
     if array is not None and array.dtype in (np.int32, np.int64) and array.size > 1:
@@ -143,4 +146,4 @@ def _scanned_number(scan: ScanInput, opset: int) -> AffineExpression | None:
     if row is None or scan.axis != 0 or dims not in ((), (1,)):
         return None
     step = AffineExpression.symbol(STEP)
-    return row.number.substituted({INDEX: row.count - step - 1 if scan.reverse else step}).reshaped(dims)
+    return row.element.substituted({INDEX: row.length - step - 1 if scan.reverse else step}).reshaped(dims)

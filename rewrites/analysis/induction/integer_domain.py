@@ -18,9 +18,9 @@ from rewrites.analysis.induction.affine_expression import (
     STEP,
     AffineExpression,
     at_least,
-    constants,
-    in_type,
-    within,
+    constant_expression,
+    counts_exactly,
+    fits_type,
 )
 from rewrites.graph.values import const_array, producer_of, rank_of, static_dims
 
@@ -39,15 +39,15 @@ class Bounds:
 
 
 class IntegerDomain(Domain[AffineExpression]):
-    """The affine expressions of values in a loop body.
+    """Computes the affine expressions of values in a loop body. The facts of this domain are expressions.
 
     The subclass ``Integers`` adds the transfer functions.
 
     Args:
         opset: The opset of the model.
-        body: The body of the loop. None: only values outside of loops are analysed.
-        known: Expressions of body inputs.
-        steps: The trip count.
+        body: The body of the loop. None if only values outside of loops are analysed.
+        known: The known expressions of inputs of the body.
+        steps: The trip count, if known.
         same_sizes: True if a named dimension in the body has the same size in all steps.
     """
 
@@ -72,36 +72,36 @@ class IntegerDomain(Domain[AffineExpression]):
         expression = self.of(value)
         return expression.reshaped(()) if expression is not None and expression.const.size == 1 else None
 
-    def truth(self, value: ir.Value | None) -> bool | None:
-        """Return True if all elements of the boolean ``value`` are true in every step.
+    def truth_in_all_steps(self, value: ir.Value | None) -> bool | None:
+        """Return the truth value that all elements of the boolean ``value`` have in every step.
 
-        Return False if all are false in every step, and None if neither is known.
+        Return None if no truth value is known to hold for all elements and steps.
         """
         if value is None or self._depth > self.deepest:
             return None
         if value not in self._truths:
             self._depth += 1
-            self._truths[value] = self._decided(value)
+            self._truths[value] = self._infer_truth(value)
             self._depth -= 1
         return self._truths[value]
 
-    def _decided(self, value: ir.Value) -> bool | None:
+    def _infer_truth(self, value: ir.Value) -> bool | None:
         array = const_array(value)
         if array is not None and array.dtype == np.bool_ and array.size:
             return True if array.all() else None if array.any() else False
         node = producer_of(value)
         if node is not None and node.op_type in (*_COPIES, "Not", "And"):
-            sides = [self.truth(side) for side in (node.inputs if node.op_type == "And" else node.inputs[:1])]
+            sides = [self.truth_in_all_steps(side) for side in (node.inputs if node.op_type == "And" else node.inputs[:1])]
             if node.op_type == "Not" and sides != [None]:
                 return not sides[0]
             return False if False in sides else None if None in sides else True
-        room = self.room(value)
-        if room is None or (room.terms and room.exact_to is not None):
+        margin = self.positive_if_true(value)
+        if margin is None or (margin.terms and margin.exact_to is not None):
             return None
-        return True if at_least(room, 1, self.steps) else False if at_least(-room, 0, self.steps) else None
+        return True if at_least(margin, 1, self.steps) else False if at_least(-margin, 0, self.steps) else None
 
-    def room(self, value: ir.Value | None) -> AffineExpression | None:
-        """Return an expression that is at least 1 if the comparison ``value`` is true, else at most 0.
+    def positive_if_true(self, value: ir.Value | None) -> AffineExpression | None:
+        """Return an expression that is at least 1 if the comparison ``value`` is true, and at most 0 if not.
 
         For example, return ``y - x`` for ``x < y``, and ``y - x + 1`` for ``x <= y``. Return None if no such expression is known.
         """
@@ -109,9 +109,9 @@ class IntegerDomain(Domain[AffineExpression]):
         if node is None:
             return None
         if node.op_type in _COPIES and node.inputs[0] is not None:
-            return self.room(node.inputs[0]) if _elements(node.inputs[0]) == 1 else None
+            return self.positive_if_true(node.inputs[0]) if _element_count(node.inputs[0]) == 1 else None
         if node.op_type == "Not":
-            inner = self.room(node.inputs[0])
+            inner = self.positive_if_true(node.inputs[0])
             return None if inner is None else -inner + 1
         if node.op_type not in ("Less", "LessOrEqual", "Greater", "GreaterOrEqual"):
             return None
@@ -119,23 +119,23 @@ class IntegerDomain(Domain[AffineExpression]):
         if node.op_type.startswith("Greater"):
             sides.reverse()
         # an integer is < 5.5 if it is < 6, and > 5.5 if it is > 5; it is <= 5.5 if it is <= 5, and >= 5.5 if it is >= 6
-        low = self.of(sides[0]) or _whole(sides[0], np.ceil if has_equal else np.floor)
-        high = self.of(sides[1]) or _whole(sides[1], np.floor if has_equal else np.ceil)
+        low = self.of(sides[0]) or _rounded_constant(sides[0], np.ceil if has_equal else np.floor)
+        high = self.of(sides[1]) or _rounded_constant(sides[1], np.floor if has_equal else np.ceil)
         return None if low is None or high is None else high - low + int(has_equal)
 
     def read(self, value: ir.Value) -> AffineExpression | None:
         """Return the expression of ``value``, or None if it is unknown."""
-        return self._exactly(self._expression(value))
+        return self._without_limit_if_exact(self._expression(value))
 
     def _expression(self, value: ir.Value) -> AffineExpression | None:
         array = const_array(value)
         if array is not None:
-            return constants(array)
+            return constant_expression(array)
         node = value.producer()
         expression = None if node is None else self.transferred(node)
         if node is not None and expression is not None and expression.const.size <= LARGEST:
             computed = node.op_type in ("Add", "Cast", "Mul", "Neg", "Sub")
-            if not computed or in_type(expression, value.dtype):
+            if not computed or fits_type(expression, value.dtype):
                 return expression
         inside = self.body is not None and value.graph is self.body
         if inside or value.dtype not in INTEGERS or static_dims(value) not in ((), (1,)):
@@ -152,20 +152,20 @@ class IntegerDomain(Domain[AffineExpression]):
         except ValueError:  # numpy rejects the shapes; onnx does not detect invalid shapes that follow unknown operators
             return None
 
-    def _exactly(self, expression: AffineExpression | None) -> AffineExpression | None:
+    def _without_limit_if_exact(self, expression: AffineExpression | None) -> AffineExpression | None:
         """Remove the limit ``exact_to`` of ``expression`` if its floats are known to be exact in all steps.
 
         Otherwise, return ``expression`` unchanged.
         """
         if expression is None or expression.exact_to is None or self.steps is None or self.steps.number is None:
             return expression
-        is_held = not expression.terms.keys() - {STEP} and within(self.steps.number, expression.exact_to)
+        is_held = not expression.terms.keys() - {STEP} and counts_exactly(self.steps.number, expression.exact_to)
         return AffineExpression(expression.const, expression.terms) if is_held else expression
 
     def bounds(self, node: ir.Node) -> list[Bounds] | None:
         """Return the bounds of the Slice ``node`` along each of its axes.
 
-        Return None if they are unknown, or if the Slice has other steps than 1.
+        Return None if the bounds are unknown, or if the Slice has a step other than 1.
         """
         source, operands = node.inputs[0], [self.operand(node, index) for index in range(1, 5)]
         starts, ends, axes, steps = operands
@@ -195,9 +195,9 @@ class IntegerDomain(Domain[AffineExpression]):
         return None if may_change else AffineExpression.dim(value, axis)
 
     def _sliced(self, value: ir.Value, axis: int) -> AffineExpression | None:
-        """Return the size along ``axis`` of a Slice result whose bounds are known to lie within its source.
+        """Return the size along ``axis`` of ``value``, the result of a Slice.
 
-        Return None if ``value`` is no such result.
+        Return None if ``value`` is no result of a Slice, or if the bounds of the Slice are not known to lie within its source.
         """
         node = producer_of(value, "Slice")
         source = None if node is None else node.inputs[0]
@@ -212,15 +212,15 @@ class IntegerDomain(Domain[AffineExpression]):
         return length
 
 
-def _whole(value: ir.Value | None, rounded: np.ufunc) -> AffineExpression | None:
-    """Return the expression of a constant float, rounded to an integer by ``rounded`` (floor or ceil).
+def _rounded_constant(value: ir.Value | None, rounding: np.ufunc) -> AffineExpression | None:
+    """Return the expression of a constant float after ``rounding`` (np.floor or np.ceil).
 
     Return None if ``value`` is not a constant with a single float element.
     """
     array = const_array(value)
-    return constants(rounded(array)) if array is not None and array.dtype.kind == "f" and array.size == 1 else None
+    return constant_expression(rounding(array)) if array is not None and array.dtype.kind == "f" and array.size == 1 else None
 
 
-def _elements(value: ir.Value) -> int | None:
+def _element_count(value: ir.Value) -> int | None:
     dims = static_dims(value)
     return None if dims is None else int(np.prod(dims, dtype=np.int64))

@@ -1,6 +1,6 @@
-"""The transfer functions of the integers in a body: affine expressions of the step number.
+"""The transfer functions of integers in a body. Each returns an affine expression of the step number.
 
-Each function returns the expression of a node's result, or None if it is unknown.
+Each function gets a node, and returns the expression of the node's result, or None if it is unknown.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.induction.affine_expression import EXACT, INTEGERS, LARGEST, AffineExpression, at_least, joined
+from rewrites.analysis.induction.affine_expression import EXACT, INTEGERS, LARGEST, AffineExpression, at_least, concatenated
 from rewrites.analysis.induction.integer_domain import IntegerDomain
 from rewrites.graph.values import producer_of, static_dims
 from rewrites.ops.element_moves import movement
@@ -19,11 +19,11 @@ __all__ = ["Integers"]
 
 
 def _cast(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the expression of a Cast: the same elements, with the limit of the new type."""
+    """Return the expression of a Cast: the elements of its operand, with the limit of the new type."""
     data, to = integers.operand(node, 0), ir.DataType(node.attributes["to"].as_int())
     if data is None or (to not in EXACT and to not in INTEGERS):
         return None
-    return data.limited(EXACT.get(to))
+    return data.with_exact_limit(EXACT.get(to))
 
 
 def _arithmetic(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
@@ -41,48 +41,51 @@ def _negated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
 
 
 def _min_or_max(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the expression of a Min or Max: the input that is known to be the extreme in all steps."""
+    """Return the expression of a Min or Max.
+
+    One operand must be known to be the smallest or largest in all steps. Its expression is the result.
+    """
     parts = [part for value in node.inputs if (part := integers.of(value)) is not None]
     return _extreme(integers, parts, node.op_type == "Max") if len(parts) == len(node.inputs) else None
 
 
 def _clipped(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the expression of a Clip, if its data are known to be within or beyond each bound.
+    """Return the expression of a Clip, if each bound is known to be either kept or exceeded in all steps.
 
-    The result is the data if they are within the bounds, or the bound that they exceed.
+    The result is the expression of the data if they keep both bounds. Otherwise, it is the expression of the exceeded bound.
     """
     data = integers.operand(node, 0)
     low, high = clip_bounds(node, integers.opset)
-    for bound, greatest in ((low, True), (high, False)):
+    for bound, is_max in ((low, True), (high, False)):
         if bound is not None and data is not None:
-            limit = integers.of(bound) if isinstance(bound, ir.Value) else _whole(bound)
-            data = None if limit is None else _extreme(integers, [data, limit], greatest)
+            limit = integers.of(bound) if isinstance(bound, ir.Value) else _integer_constant(bound)
+            data = None if limit is None else _extreme(integers, [data, limit], is_max)
     return data
 
 
-def _whole(bound: float) -> AffineExpression | None:
+def _integer_constant(bound: float) -> AffineExpression | None:
     return AffineExpression.of(int(bound)) if float(bound).is_integer() else None
 
 
-def _extreme(integers: IntegerDomain, parts: list[AffineExpression], greatest: bool) -> AffineExpression | None:
+def _extreme(integers: IntegerDomain, parts: list[AffineExpression], is_max: bool) -> AffineExpression | None:
     for part in parts:
-        others = [part - other if greatest else other - part for other in parts if other is not part]
+        others = [part - other if is_max else other - part for other in parts if other is not part]
         if all(at_least(other, 0, integers.steps) for other in others):
             shape = np.broadcast_shapes(*(each.shape for each in parts))
-            return part.moved(partial(np.broadcast_to, shape=shape))
+            return part.rearranged(partial(np.broadcast_to, shape=shape))
     return None
 
 
-def _chosen(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
+def _selected(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return the expression of a Where: the operand that its condition is known to select in all steps."""
-    condition, holds = node.inputs[0], integers.truth(node.inputs[0])
+    condition, holds = node.inputs[0], integers.truth_in_all_steps(node.inputs[0])
     dims = None if condition is None or holds is None else static_dims(condition)
     sides = [integers.operand(node, 1), integers.operand(node, 2)]
     side, other = sides if holds else reversed(sides)
     if side is None or other is None or dims is None:
         return None
     shape = np.broadcast_shapes(side.shape, other.shape, dims)
-    return side.moved(partial(np.broadcast_to, shape=shape))
+    return side.rearranged(partial(np.broadcast_to, shape=shape))
 
 
 def _range(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
@@ -93,7 +96,7 @@ def _range(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     if start is None or wide is None or not step or abs(wide) > LARGEST or (start.terms and start.exact_to is not None):
         return None
     numbers = np.arange(0, wide, step, dtype=np.int64)
-    return start.moved(partial(np.broadcast_to, shape=numbers.shape)) + AffineExpression.of(numbers)
+    return start.rearranged(partial(np.broadcast_to, shape=numbers.shape)) + AffineExpression.of(numbers)
 
 
 def _shape(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
@@ -105,7 +108,7 @@ def _shape(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     dims = [dim for axis in axes if (dim := integers.size_of(source, axis)) is not None]
     if len(dims) < len(axes):
         return None
-    return joined([dim.reshaped((1,)) for dim in dims], 0) if dims else AffineExpression.of(np.zeros(0, np.int64))
+    return concatenated([dim.reshaped((1,)) for dim in dims], 0) if dims else AffineExpression.of(np.zeros(0, np.int64))
 
 
 def _element_count(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
@@ -120,8 +123,8 @@ def _element_count(integers: IntegerDomain, node: ir.Node) -> AffineExpression |
 def _gather(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return the expression of a Gather.
 
-    Either the indices are constant, or the data are evenly spaced numbers and the index may be any expression:
-    ``Gather([1, 3, 5], step)`` is ``2 * step + 1``.
+    There are two supported cases: the indices are constant; or the data are evenly spaced constants, or a Range with step 1, and
+    each index is an expression within their range. For example, ``Gather([1, 3, 5], step)`` is ``2 * step + 1``.
     """
     data, indices = integers.operand(node, 0), integers.operand(node, 1)
     if indices is None:
@@ -129,7 +132,7 @@ def _gather(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     if data is None:
         return _from_range(integers, node, indices)
     if indices.numbers is not None:
-        return _moved(integers, node)
+        return _rearranged(integers, node)
     if data.numbers is None or data.const.ndim != 1 or data.const.size < 2:
         return None
     start, step = int(data.const[0]), int(data.const[1] - data.const[0])
@@ -148,25 +151,25 @@ def _from_range(integers: IntegerDomain, node: ir.Node, indices: AffineExpressio
 
 
 def _is_index(integers: IntegerDomain, indices: AffineExpression, size: AffineExpression) -> bool:
-    """Return True if ``indices`` are known to be between 0 and ``size`` - 1 in all steps."""
+    """Return True if ``indices`` are known to be at least 0 and less than ``size`` in all steps."""
     return at_least(indices, 0, integers.steps) and at_least(size - indices, 1, integers.steps)
 
 
-def _moved(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
+def _rearranged(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return the expression of a node that only rearranges elements, such as a Transpose or a Slice.
 
-    All its operands except the data must be constant.
+    All operands except the data must be constant.
     """
     data = integers.operand(node, 0)
     if data is None:
         return None
-    map_of = movement(node, integers.opset, data.shape, partial(_numbers, integers, node))
+    map_of = movement(node, integers.opset, data.shape, partial(_constant_operand, integers, node))
     if map_of is None or map_of.apply([np.broadcast_to(False, data.shape)])[0].size > LARGEST:
         return None
-    return data.moved(lambda array: map_of.apply([array])[0])
+    return data.rearranged(lambda array: map_of.apply([array])[0])
 
 
-def _numbers(integers: IntegerDomain, node: ir.Node, index: int) -> np.ndarray | None:
+def _constant_operand(integers: IntegerDomain, node: ir.Node, index: int) -> np.ndarray | None:
     operand = integers.operand(node, index)
     return None if operand is None else operand.numbers
 
@@ -175,7 +178,7 @@ def _concatenated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | 
     """Return the expression of a Concat."""
     parts = [integers.of(value) for value in node.inputs]
     known = [part for part in parts if part is not None and part.const.ndim]
-    return joined(known, axis_of(node, 0)) if len(known) == len(parts) else None
+    return concatenated(known, axis_of(node, 0)) if len(known) == len(parts) else None
 
 
 def _tiled(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
@@ -184,12 +187,12 @@ def _tiled(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     times = None if repeats is None else repeats.numbers
     if data is None or times is None or len(times) != data.const.ndim or data.const.size * int(np.prod(times)) > LARGEST:
         return None
-    return data.moved(partial(np.tile, reps=tuple(int(number) for number in times)))
+    return data.rearranged(partial(np.tile, reps=tuple(int(number) for number in times)))
 
 
 _TRANSFER: Mapping[str, Callable[[IntegerDomain, ir.Node], AffineExpression | None]] = {
     **dict.fromkeys(("Add", "Mul", "Sub"), _arithmetic),
-    **dict.fromkeys(("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"), _moved),
+    **dict.fromkeys(("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"), _rearranged),
     "Cast": _cast,
     "Clip": _clipped,
     "Concat": _concatenated,
@@ -201,7 +204,7 @@ _TRANSFER: Mapping[str, Callable[[IntegerDomain, ir.Node], AffineExpression | No
     "Shape": _shape,
     "Size": _element_count,
     "Tile": _tiled,
-    "Where": _chosen,
+    "Where": _selected,
 }
 
 

@@ -25,40 +25,45 @@ _HOLD_SIZES = frozenset({ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT
 
 @dataclass(frozen=True)
 class Progression:
-    """A vector of ``count`` numbers. ``number`` is each element as an expression of the symbol INDEX."""
+    """A vector of integers that depend on their index.
 
-    number: AffineExpression
-    count: AffineExpression
+    Args:
+        element: The element at each index, as an expression of the symbol INDEX.
+        length: The number of elements.
+    """
+
+    element: AffineExpression
+    length: AffineExpression
 
 
-def _range(rows: "Progressions", node: ir.Node) -> Progression | None:
-    start, limit, step = (rows.integers.scalar(value) for value in node.inputs)
+def _range(progressions: "Progressions", node: ir.Node) -> Progression | None:
+    start, limit, step = (progressions.integers.scalar(value) for value in node.inputs)
     if start is None or limit is None or step is None or step.number not in (1, -1):
         return None
     return Progression(start + AffineExpression.symbol(INDEX) * step.number, (limit - start) * step.number)
 
 
-def _same(rows: "Progressions", node: ir.Node) -> Progression | None:
-    return rows.operand(node, 0) if node.op_type != "Cast" or node.outputs[0].dtype in _HOLD_SIZES else None
+def _same(progressions: "Progressions", node: ir.Node) -> Progression | None:
+    return progressions.operand(node, 0) if node.op_type != "Cast" or node.outputs[0].dtype in _HOLD_SIZES else None
 
 
-def _negative(rows: "Progressions", node: ir.Node) -> Progression | None:
-    row = rows.operand(node, 0)
-    return None if row is None else replace(row, number=-row.number)
+def _negative(progressions: "Progressions", node: ir.Node) -> Progression | None:
+    operand = progressions.operand(node, 0)
+    return None if operand is None else replace(operand, element=-operand.element)
 
 
-def _sum(rows: "Progressions", node: ir.Node) -> Progression | None:
+def _sum(progressions: "Progressions", node: ir.Node) -> Progression | None:
     """Return the progression of the Add or Sub ``node``.
 
-    One operand is a progression, and the other a number.
+    One operand must be a progression, and the other a single number.
     """
-    left, right = rows.operand(node, 0), rows.operand(node, 1)
-    row = left or right
-    added = rows.integers.scalar(node.inputs[0 if left is None else 1])
-    if row is None or added is None or (left is not None and right is not None):
+    left, right = progressions.operand(node, 0), progressions.operand(node, 1)
+    progression = left or right
+    number = progressions.integers.scalar(node.inputs[0 if left is None else 1])
+    if progression is None or number is None or (left is not None and right is not None):
         return None
-    sides = (added, row.number) if left is None else (row.number, added)
-    return replace(row, number=sides[0] + sides[1] if node.op_type == "Add" else sides[0] - sides[1])
+    sides = (number, progression.element) if left is None else (progression.element, number)
+    return replace(progression, element=sides[0] + sides[1] if node.op_type == "Add" else sides[0] - sides[1])
 
 
 _TRANSFER: Mapping[str, Callable[["Progressions", ir.Node], Progression | None]] = {
@@ -70,9 +75,9 @@ _TRANSFER: Mapping[str, Callable[["Progressions", ir.Node], Progression | None]]
 
 
 class Progressions(Domain[Progression]):
-    """Finds progressions: a Range, perhaps negated, or with a number added or subtracted.
+    """Finds progressions: the results of a Range, also after a Neg, or after an Add or Sub of a number.
 
-    ``integers``: the expressions of the numbers.
+    ``integers``: the domain that computes the expressions of these numbers.
     """
 
     transfer = _TRANSFER

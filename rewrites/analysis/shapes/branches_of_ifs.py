@@ -36,7 +36,7 @@ __all__ = ["declare_calls_with_branches", "hide_sizes_from_branches", "hide_unli
 
 
 def hide_sizes_from_branches(ctx: Context) -> None:
-    """Hide the sizes of captured values from each branch in which an operator contradicts these sizes."""
+    """In each branch in which operators contradict the sizes of captured values, hide these sizes."""
     if ctx.opset < since.WHERE:
         return
     for node in list(all_nodes(ctx.model.graph)):
@@ -44,10 +44,10 @@ def hide_sizes_from_branches(ctx: Context) -> None:
         for branch in node_graphs(node) if condition is not None else ():
             inside = list(all_nodes(branch))
             if condition is not None and any(contradicts(inner, ctx.model.opset_imports, ctx.model.ir_version) for inner in inside):
-                _hide(branch, inside, condition, ctx)
+                _hide_sizes(branch, inside, condition, ctx)
 
 
-def _hide(branch: ir.Graph, inside: list[ir.Node], condition: ir.Value, ctx: Context) -> None:
+def _hide_sizes(branch: ir.Graph, inside: list[ir.Node], condition: ir.Value, ctx: Context) -> None:
     b, here = ctx.builder(), set(inside)
     first = next(iter(branch))
     for value in captured_values(branch):
@@ -75,10 +75,11 @@ _UNKNOWN = "functions that hold an If"
 def declare_calls_with_branches(proto: onnx.ModelProto, infer: Callable[[onnx.ModelProto], onnx.ModelProto | None]) -> None:
     """Turn calls of functions that contain an If into unknown operators with declared results.
 
-    The types of the results come from ``infer``, which gets a copy of the model in which all functions are inlined.
+    ``infer``: infers the types and shapes of a model. It gets a copy of ``proto`` in which all functions are inlined. The declared
+    types come from its result.
     """
-    holding = _holding(proto)
-    if not holding:
+    with_if = _functions_with_if(proto)
+    if not with_if:
         return
     inferred = infer(onnx.inliner.inline_local_functions(proto))
     graphs = [] if inferred is None else list(graphs_of(inferred.graph))
@@ -86,36 +87,36 @@ def declare_calls_with_branches(proto: onnx.ModelProto, infer: Callable[[onnx.Mo
     for graph in graphs_of(proto.graph):
         declared = {info.name for info in (*graph.output, *graph.value_info)}
         for node in graph.node:
-            if (node.domain, node.op_type) in holding:
+            if (node.domain, node.op_type) in with_if:
                 node.domain = _UNKNOWN
                 graph.value_info.extend(infos[name] for name in node.output if name in infos and name not in declared)
     proto.opset_import.add(domain=_UNKNOWN, version=1)
 
 
-def _holding(proto: onnx.ModelProto) -> set[tuple[str, str]]:
+def _functions_with_if(proto: onnx.ModelProto) -> set[tuple[str, str]]:
     """Return the functions that contain an If, directly or in a function that they call.
 
-    A function is included only if its own opset, or the opset of the model, is before 11.
+    A function is a pair (domain, name). If both the function and the model have opset 11 or later, the function is left out.
     """
-    held: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    operators_of: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for function in proto.functions:
         if opset_of(function) < since.IF_SIZES_APART or opset_of(proto) < since.IF_SIZES_APART:
-            held[function.domain, function.name] = {
+            operators_of[function.domain, function.name] = {
                 (node.domain, node.op_type) for graph in graphs_of(function) for node in graph.node
             }
-    holding = {name for name, kinds in held.items() if ("", "If") in kinds or ("ai.onnx", "If") in kinds}
-    while more := {name for name, kinds in held.items() if name not in holding and kinds & holding}:
-        holding |= more
-    return holding
+    with_if = {name for name, kinds in operators_of.items() if ("", "If") in kinds or ("ai.onnx", "If") in kinds}
+    while callers := {name for name, kinds in operators_of.items() if name not in with_if and kinds & with_if}:
+        with_if |= callers
+    return with_if
 
 
 _HIDDEN = "hidden from the If: "
 
 
 def hide_unlike_branches(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
-    """Hide sizes in the results of an If's branches if the branches return different shapes.
+    """If the branches of an If return different shapes, hide the sizes on which they disagree.
 
-    Each of these results gets a new name, and keeps only the sizes on which the branches agree.
+    In each branch, the result gets a new name and a type with only the sizes on which all branches agree.
 
     Args:
         proto: The model that is changed.
@@ -126,45 +127,45 @@ def hide_unlike_branches(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> b
     """
     if opset_of(proto) >= since.IF_SIZES_APART:
         return False
-    news = False
+    changed = False
     for graph, known_graph in zip(graphs_of(proto.graph), graphs_of(inferred.graph), strict=True):
         for node, known in zip(graph.node, known_graph.node, strict=True):
             if node.op_type == "If" and node.domain in ("", "ai.onnx"):
                 branches = [attribute.g.output for attribute in node.attribute]
-                kinds = zip(*(_kinds(attribute.g) for attribute in known.attribute), strict=False)
-                for results, types in zip(zip(*branches, strict=False), kinds, strict=True):
-                    if not _are_alike(types):
+                types_of_results = zip(*(_result_types(attribute.g) for attribute in known.attribute), strict=False)
+                for results, types in zip(zip(*branches, strict=False), types_of_results, strict=True):
+                    if not _have_equal_shapes(types):
                         common = meet([ir.serde.deserialize_type_proto_for_shape(kind) for kind in types])
-                        news |= sum(_hide_result(*pair, common) for pair in zip(results, types, strict=True)) > 0
-    return news
+                        changed |= sum(_hide_result(*pair, common) for pair in zip(results, types, strict=True)) > 0
+    return changed
 
 
-def _kinds(branch: onnx.GraphProto) -> list[onnx.TypeProto]:
+def _result_types(branch: onnx.GraphProto) -> list[onnx.TypeProto]:
     """Return the types of the results of ``branch``.
 
-    If `_hide_result` has renamed a result, return the type of the value with the original name.
+    If `_hide_result` has renamed a result, its type is the type of the value with the original name.
     """
     known = {info.name: info.type for info in branch.value_info}
     return [known.get(info.name.removeprefix(_HIDDEN), info.type) for info in branch.output]
 
 
-def _are_alike(kinds: Sequence[onnx.TypeProto]) -> bool:
+def _have_equal_shapes(kinds: Sequence[onnx.TypeProto]) -> bool:
     if not all(kind.HasField("tensor_type") for kind in kinds):
         return True
     return len({kind.tensor_type.shape.SerializeToString() if kind.tensor_type.HasField("shape") else None for kind in kinds}) < 2
 
 
-def _hide_result(result: onnx.ValueInfoProto, kind: onnx.TypeProto, common: ir.Shape | None) -> bool:
-    """Rename the ``result`` of a branch, and declare its type as ``kind`` with the shape ``common``.
+def _hide_result(result: onnx.ValueInfoProto, declared: onnx.TypeProto, shape: ir.Shape | None) -> bool:
+    """Rename the ``result`` of a branch, and change its type to ``declared`` with the given ``shape``.
 
-    ``common`` contains only the sizes on which all branches agree. Return True if this changes ``result``.
+    Return True if this changes ``result``.
     """
     before = result.SerializeToString()
     if not result.name.startswith(_HIDDEN):
         result.name = _HIDDEN + result.name
-    result.type.CopyFrom(kind)
-    if common is None:
+    result.type.CopyFrom(declared)
+    if shape is None:
         result.type.tensor_type.ClearField("shape")
     else:
-        ir.serde.serialize_shape_into(result.type, common)
+        ir.serde.serialize_shape_into(result.type, shape)
     return bool(result.SerializeToString() != before)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import reads
-from rewrites.analysis.shapes.bodies import find_open_shapes
+from rewrites.analysis.shapes.bodies import infer_unknown_shapes
 from rewrites.analysis.shapes.long_vectors import has_long_vectors
 from rewrites.analysis.shapes.onnx_inference import infer_by_onnx
 from rewrites.analysis.shapes.sizes_without_steps import declared_results, note_sizes_without_steps
@@ -28,12 +28,12 @@ __all__ = ["forget_stale_shapes", "infer_model"]
 
 
 def infer_model(model: ir.Model) -> None:
-    """Infer the types and shapes of all values of ``model``.
+    """Infer the types and shapes of all values of ``model``, and set them in ``model``.
 
     Declared shapes stay unless the operators contradict them. This function uses onnx, because no other inference correctly handles
     the bodies of both Scan-8 and later Scans, bodies without declared types, and captured values.
     """
-    mapped = _take_out_maps(model.graph)
+    mapped = _remove_maps(model.graph)
     untyped = [value for node in all_nodes(model.graph) for value in node.outputs if value.type is None]
     data_prop = not has_long_vectors(model.graph, model.functions)
     opset, declared = model.opset_imports.get("", 1), declared_results(model.graph)
@@ -44,22 +44,22 @@ def infer_model(model: ir.Model) -> None:
         note_sizes_without_steps(model.graph, declared)
         _forget_types_of_sequences(model.graph, set(untyped))
         infer_one = functools.partial(infer_node, opsets=model.opset_imports, ir_version=model.ir_version)
-        return find_open_shapes(model.graph, opset, infer_one, proven=proven)
+        return infer_unknown_shapes(model.graph, opset, infer_one, proven=proven)
 
     if forget_stale_shapes(model.graph, functools.partial(infer, True)):
         infer(False)
     _forget_variations(model.graph)
-    _put_back_maps(model.graph, *mapped)
+    _restore_maps(model.graph, *mapped)
 
 
 def _forget_variations(graph: ir.Graph) -> None:
-    """Remove the names of varying dimensions: the next search gives these names to other dimensions."""
+    """Remove the names of varying dimensions. The next search gives these names to other dimensions."""
     for value in inner_values(graph):
         value.shape = forgotten(value.shape, varies)
 
 
-def _take_out_maps(graph: ir.Graph) -> tuple[list[ir.Node], list[ir.Value]]:
-    """Remove the nodes and graph outputs that return maps, because onnx_ir has no type for maps.
+def _remove_maps(graph: ir.Graph) -> tuple[list[ir.Node], list[ir.Value]]:
+    """Remove the nodes and graph outputs that return maps. onnx_ir has no type for maps.
 
     Return the removed nodes, and the list of outputs before the removal.
     """
@@ -71,13 +71,13 @@ def _take_out_maps(graph: ir.Graph) -> tuple[list[ir.Node], list[ir.Value]]:
     return nodes, outputs
 
 
-def _put_back_maps(graph: ir.Graph, nodes: list[ir.Node], outputs: list[ir.Value]) -> None:
+def _restore_maps(graph: ir.Graph, nodes: list[ir.Node], outputs: list[ir.Value]) -> None:
     graph.extend(nodes)
     graph.outputs[:] = outputs
 
 
 def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> bool:
-    """Remove those declared shapes that the inferred shapes contradict, from node results and Loop states.
+    """Remove the declared shapes of node results and Loop states that the inferred shapes contradict.
 
     If the declared shape of a state is wrong, the values in its Loop keep only the shapes that ``infer`` confirms. All other values
     have their declared shapes afterwards.
@@ -95,7 +95,7 @@ def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> 
     if not states and not any(shape is not None for shape in declared.values()):
         return True
     shapes = {state.inner: state.inner.shape for state in states}
-    doubted = _Doubted()
+    suspects = _Doubtful()
     for _ in range(2 * len(states) + 1):
         for value in results:
             value.shape = None
@@ -103,21 +103,21 @@ def forget_stale_shapes(graph: ir.Graph, infer: Callable[[], Set[ir.Value]]) -> 
             inner.shape = shape
         changing = infer()
         declared = {value: None if _differs(value, shape) else shape for value, shape in declared.items()}
-        wrong = [state for state in states if _is_wrong(state, shapes[state.inner], changing, doubted)]
-        unruly = {state.loop for state in states if state.inner in changing and state.inner.shape is None} - doubted.loops
+        wrong = [state for state in states if _is_wrong(state, shapes[state.inner], changing, suspects)]
+        unruly = {state.loop for state in states if state.inner in changing and state.inner.shape is None} - suspects.loops
         if not wrong and not unruly:
             break
         shapes |= dict.fromkeys(state.inner for state in wrong)
-        doubted.loops.update(unruly, (state.loop for state in wrong))
-        doubted.spread(graph)
-    if not doubted.loops and all(shape is None or _confirms(value, shape) for value, shape in declared.items()):
+        suspects.loops.update(unruly, (state.loop for state in wrong))
+        suspects.add_dependents(graph)
+    if not suspects.loops and all(shape is None or _confirms(value, shape) for value, shape in declared.items()):
         return False
     doubtful = _doubtful_names(graph, declared)
     declared |= {value: _with_proven_sizes(declared[value], value.shape, doubtful) for value in graph.outputs if value in declared}
     results_of_loops = {value for state in states for value in state.loop.outputs}
     stacked = {value for node in all_nodes(graph) if node.op_type == "Scan" for body in _bodies(node) for value in body.outputs}
     for value, shape in declared.items():
-        unconfirmed = value in doubted.values and not _confirms(value, shape)
+        unconfirmed = value in suspects.values and not _confirms(value, shape)
         if value not in results_of_loops or shape is not None:
             value.shape = shape
             if unconfirmed and shape is not None:  # keep the rank in a Scan: onnxruntime does not run one with unknown ranks
@@ -133,9 +133,9 @@ _MAKE_SEQUENCES = frozenset(
 
 
 def _forget_types_of_sequences(graph: ir.Graph, untyped: set[ir.Value]) -> None:
-    """Remove the types of sequences and optionals in ``untyped``, the values without a declared type.
+    """Remove the types of sequences and optionals among the values ``untyped``.
 
-    onnx_ir gives them tensor types, which onnxruntime refuses.
+    These values had no declared type. onnx_ir gives them tensor types, which onnxruntime refuses.
     """
     sequences: set[ir.Value] = set()
     for node in all_nodes(graph):
@@ -169,26 +169,25 @@ class _State:
 
 
 @dataclass
-class _Doubted:
-    """Loops and values whose declared shapes are doubtful.
+class _Doubtful:
+    """The loops and values whose declared shapes may be wrong.
 
-    Attributes:
-        loops: Loops that have a wrongly declared state, or that depend on such a Loop.
-        values: The values that are computed in these loops, or from their results.
+    ``loops`` have a wrongly declared state, or depend on such a Loop. ``values`` are computed in these loops, or from their
+    results.
     """
 
     loops: set[ir.Node] = field(default_factory=set)
     values: set[ir.Value] = field(default_factory=set)
 
-    def spread(self, graph: ir.Graph) -> None:
-        """Add the loops and values of ``graph`` that depend on doubtful values."""
+    def add_dependents(self, graph: ir.Graph) -> None:
+        """Add the loops and values of ``graph`` that depend on values that are already doubtful."""
         for node in graph:
             if node in self.loops or any(value in self.values for value in reads(node)):
                 nested = [inner for graph_inside in node_graphs(node) for inner in all_nodes(graph_inside)]
                 self.loops.update(inner for inner in (node, *nested) if _states(inner))
                 self.values.update(value for inner in (node, *nested) for value in inner.outputs)
             for inner_graph in node_graphs(node):
-                self.spread(inner_graph)
+                self.add_dependents(inner_graph)
 
 
 def _states(node: ir.Node) -> list[_State]:
@@ -207,12 +206,12 @@ def _bodies(node: ir.Node) -> list[ir.Graph]:
     return [] if body is None or body.is_ref() or body.type != ir.AttributeType.GRAPH else [body.as_graph()]
 
 
-def _is_wrong(state: _State, declared: ir.Shape | None, changing: Set[ir.Value], doubted: _Doubted) -> bool:
+def _is_wrong(state: _State, declared: ir.Shape | None, changing: Set[ir.Value], suspects: _Doubtful) -> bool:
     if declared is None:
         return False
     if state.inner in changing or any(_differs(value, declared) for value in (state.inner, *state.received)):
         return True
-    return state.loop in doubted.loops and not _confirms(state.received[1], declared)
+    return state.loop in suspects.loops and not _confirms(state.received[1], declared)
 
 
 def _differs(value: ir.Value | None, declared: ir.Shape | None) -> bool:
@@ -240,7 +239,8 @@ def _doubtful_names(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None
 def _with_proven_sizes(declared: ir.Shape | None, proven: ir.Shape | None, doubtful: Set[str]) -> ir.Shape | None:
     """Return the ``declared`` shape of a graph output without doubtful sizes.
 
-    Numbers and ``doubtful`` names are removed unless the inferred shape ``proven`` confirms them.
+    A size is doubtful if it is a number or one of the names ``doubtful``. A doubtful size is kept only if the inferred shape
+    ``proven`` has the same size.
     """
     known = forgotten(declared, lambda dim: isinstance(dim, int) or dim.value in doubtful)
     return refined(known, meet([declared, proven]))

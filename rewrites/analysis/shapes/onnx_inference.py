@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from rewrites.analysis.shapes.branches_of_ifs import declare_calls_with_branches, hide_unlike_branches
-from rewrites.analysis.shapes.shown_scopes import give_own_names, show_captured_constants
+from rewrites.analysis.shapes.shown_scopes import make_names_unique, show_captured_constants
 from rewrites.analysis.shapes.unknown_bounds import forget_cut_names, hide_unknown_bounds
 from rewrites.base.errors import UnsupportedModel
 from rewrites.graph.walk import node_graphs
@@ -29,20 +29,20 @@ def infer_by_onnx(model: ir.Model, *, data_prop: bool) -> None:
         with _weights_as_inputs(model.graph):
             proto = ir.to_proto(model)
         show_captured_constants(proto.graph, {value.name or "" for value in model.graph.inputs})
-        give_own_names(proto)
+        make_names_unique(proto)
         declare_calls_with_branches(proto, lambda inlined: infer_proto(inlined, data_prop))
         inferred = infer_proto(proto, data_prop)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ir.serde.SerdeError, ValueError, RuntimeError):
         return
     if inferred is not None:
-        _take_over(model.graph, inferred.graph, {})
+        _copy_types(model.graph, inferred.graph, {})
 
 
 def infer_proto(proto: onnx.ModelProto, data_prop: bool) -> onnx.ModelProto | None:
     """Return a copy of ``proto`` with inferred types and shapes.
 
-    ``proto`` itself is changed too: details that mislead onnx are hidden in it. To hide the sizes of unlike branches of Ifs, the
-    inference is repeated until no branch changes. Return None if branches still change after 20 rounds.
+    This function also changes ``proto``: it hides details that mislead onnx. If the branches of an If return different shapes, it
+    hides their sizes and infers again, until nothing changes. Return None if this takes more than 20 rounds.
     """
     hide_unknown_bounds(proto)
     inferred = _inferred(proto, data_prop)
@@ -70,42 +70,45 @@ _Known = dict[bytes, tuple[ir.Shape | None, ir.DataType | None]]
 """A cache of shapes and element types, by the serialised type. The values of a model have few different types."""
 
 
-def _take_over(graph: ir.Graph, inferred: onnx.GraphProto, known: _Known) -> None:
-    """Copy the inferred types and shapes of tensors from ``inferred`` to the values of ``graph``."""
+def _copy_types(graph: ir.Graph, inferred: onnx.GraphProto, cache: _Known) -> None:
+    """Copy the inferred types and shapes of tensors from ``inferred`` to the values of ``graph``.
+
+    ``cache``: the shapes and element types that were already read from the types in ``inferred``.
+    """
     types = {info.name: info.type for infos in (inferred.input, inferred.output, inferred.value_info) for info in infos}
     for value, info in zip(graph.inputs, inferred.input, strict=False):
-        _note(value, types.get(info.name), known)
+        _set_type(value, types.get(info.name), cache)
     for node, proto in zip(graph, inferred.node, strict=True):
         for value, name in zip(node.outputs, proto.output, strict=False):
-            _note(value, types.get(name), known)
+            _set_type(value, types.get(name), cache)
         if node_graphs(node):
             for attribute in proto.attribute:
                 inner = node.attributes[attribute.name]
                 if inner.type == ir.AttributeType.GRAPH and not inner.is_ref():
-                    _take_over(inner.as_graph(), attribute.g, known)
+                    _copy_types(inner.as_graph(), attribute.g, cache)
                 elif inner.type == ir.AttributeType.GRAPHS and not inner.is_ref():
                     for nested, other in zip(inner.as_graphs(), attribute.graphs, strict=True):
-                        _take_over(nested, other, known)
+                        _copy_types(nested, other, cache)
 
 
-def _note(value: ir.Value, kind: onnx.TypeProto | None, known: _Known) -> None:
-    if kind is None:
+def _set_type(value: ir.Value, type_proto: onnx.TypeProto | None, cache: _Known) -> None:
+    if type_proto is None:
         return
-    key = kind.SerializeToString()
-    if key not in known:
-        known[key] = _shape_and_type(kind)
-    shape, dtype = known[key]
+    key = type_proto.SerializeToString()
+    if key not in cache:
+        cache[key] = _shape_and_type(type_proto)
+    shape, dtype = cache[key]
     if shape is not None and (value.shape is None or value.shape != shape):
         value.shape = shape.copy()
     if dtype is not None and value.dtype != dtype:
         value.dtype = dtype
 
 
-def _shape_and_type(kind: onnx.TypeProto) -> tuple[ir.Shape | None, ir.DataType | None]:
-    if kind.WhichOneof("value") not in ("tensor_type", "sparse_tensor_type"):
+def _shape_and_type(type_proto: onnx.TypeProto) -> tuple[ir.Shape | None, ir.DataType | None]:
+    if type_proto.WhichOneof("value") not in ("tensor_type", "sparse_tensor_type"):
         return None, None
-    tensor_type = ir.serde.deserialize_type_proto_for_type(kind)
-    return ir.serde.deserialize_type_proto_for_shape(kind), None if tensor_type is None else tensor_type.dtype
+    tensor_type = ir.serde.deserialize_type_proto_for_type(type_proto)
+    return ir.serde.deserialize_type_proto_for_shape(type_proto), None if tensor_type is None else tensor_type.dtype
 
 
 @contextmanager

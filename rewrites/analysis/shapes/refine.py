@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from rewrites.analysis.induction.affine_expression import AffineExpression, Dim
 from rewrites.analysis.induction.integers import Integers
-from rewrites.analysis.shapes.bodies import Walk, out_of_scan
+from rewrites.analysis.shapes.bodies import ShapeWalk, scan_result_shapes
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.postorder import postorder
 from rewrites.graph.context import Context
@@ -30,33 +30,31 @@ from rewrites.loops import LoopView, ScanView, State, is_loop, view
 from rewrites.loops.view import captured_values
 from rewrites.ops.versions import DYNAMIC, slice_range, slice_spec
 
-__all__ = ["dims_of_sizes", "infer_sharply", "settled_beside", "sharpen", "dim_of_size", "unsettled_shapes"]
+__all__ = ["body_with_kept_shapes", "dim_of_size", "dims_of_sizes", "infer_exactly", "refine_shapes", "shapes_of_kept_states"]
 
 
 _SHAPED_BY = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 _TO_THE_END = (1 << 31) - 1
 
 
-def sharpen(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, ir.Shape | None]:
+def refine_shapes(values: Iterable[ir.Value], ctx: Context) -> dict[ir.Value, ir.Shape | None]:
     """Infer once more the incompletely known shapes of ``values`` and of the values they depend on.
 
     Return the values whose shapes became more exact, mapped to their old shapes.
     """
     changed: dict[ir.Value, ir.Shape | None] = {}
-    for node in _makers(values):
+    for node in _nodes_to_infer(values):
         for value in node.outputs:
             shape = value.shape
             if is_vague(shape):
-                value.shape = refined(shape, _again(node, value, ctx))
+                value.shape = refined(shape, _inferred_again(node, value, ctx))
                 if value.shape != shape:
                     changed.setdefault(value, shape)
     return changed
 
 
 def dims_of_sizes(sizes: AffineExpression | None) -> list[int | str | None] | None:
-    """Return the dimensions that the vector ``sizes`` contains.
-
-    A dimension is a number, a name or None (unknown).
+    """Return the sizes in the vector ``sizes`` as dimensions: numbers, names, or None if unknown.
 
     Return None if ``sizes`` is unknown or no vector.
     """
@@ -73,31 +71,33 @@ def dim_of_size(size: AffineExpression) -> int | str | None:
     return size.number if size.number is not None else key if isinstance(key, str) else None
 
 
-def _makers(values: Iterable[ir.Value]) -> list[ir.Node]:
-    """Return the nodes to infer again to learn more about the shapes of ``values``.
+def _nodes_to_infer(values: Iterable[ir.Value]) -> list[ir.Node]:
+    """Return the nodes that may determine unknown sizes in ``values``. Producers come before users.
 
-    Start with the producers of those ``values`` whose shapes are incompletely known. Add the producers of their operands with
-    incompletely known shapes, and so on. Producers come before users.
+    These are the nodes that compute incompletely known ``values``, the nodes that compute incompletely known operands of these
+    nodes, and so on.
     """
-    return postorder(_made_vaguely(values), lambda node: _made_vaguely(node.inputs))
+    return postorder(_producers_of_incomplete(values), lambda node: _producers_of_incomplete(node.inputs))
 
 
-def _made_vaguely(values: Iterable[ir.Value | None]) -> list[ir.Node]:
+def _producers_of_incomplete(values: Iterable[ir.Value | None]) -> list[ir.Node]:
     return [maker for value in values if value is not None and is_vague(value.shape) and (maker := value.producer()) is not None]
 
 
-def _again(node: ir.Node, value: ir.Value, ctx: Context) -> ir.Shape | None:
+def _inferred_again(node: ir.Node, value: ir.Value, ctx: Context) -> ir.Shape | None:
+    """Infer the shape of ``value``, a result of ``node``, from scratch, and return it."""
     if is_loop(node):
         loop = view(node, ctx.opset)
-        return out_of_scan(loop, named=True)[value] if isinstance(loop, ScanView) and not loop.batched else None
-    return infer_afresh(node, lambda node: infer_sharply(node, ctx, Integers(ctx.opset)))[value]
+        return scan_result_shapes(loop, keep_names=True)[value] if isinstance(loop, ScanView) and not loop.batched else None
+    return infer_afresh(node, lambda node: infer_exactly(node, ctx, Integers(ctx.opset)))[value]
 
 
-def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
-    """Infer the shapes of the results of ``node`` with onnx.
+def infer_exactly(node: ir.Node, ctx: Context, integers: Integers) -> None:
+    """Infer the shapes of the results of ``node`` with onnx, and add sizes that onnx does not find.
 
-    If onnx does not find all sizes, derive them from the shape operand of a Reshape, Expand or ConstantOfShape, or from constant
-    bounds of a Slice. ``integers``: the analysis that describes shape operands by affine expressions.
+    These sizes come from the shape operand of a Reshape, Expand or ConstantOfShape, or from the constant bounds of a Slice.
+
+    ``integers``: the domain that computes the affine expressions of shape operands.
     """
     ctx.infer(node)
     if node.domain != "" or not node.outputs:
@@ -107,17 +107,17 @@ def infer_sharply(node: ir.Node, ctx: Context, integers: Integers) -> None:
         return
     if node.op_type in _SHAPED_BY and len(node.inputs) > _SHAPED_BY[node.op_type]:
         dims = dims_of_sizes(integers.of(node.inputs[_SHAPED_BY[node.op_type]]))
-        dims = dims if dims is not None and _is_whole(node, dims) else None
+        dims = dims if dims is not None and _is_complete_shape(node, dims) else None
     elif node.op_type == "Slice":
-        dims = _of_slice(node, ctx)
+        dims = _dims_of_slice(node, ctx)
     if dims is not None:
         result.shape = refined(result.shape, ir.Shape(dims))
 
 
-def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
-    """Return the sizes of a Slice with constant bounds.
+def _dims_of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
+    """Return the sizes of the result of a Slice with constant bounds.
 
-    An axis of unknown size keeps its name if the Slice keeps the whole axis.
+    A size is None if it is unknown. If the Slice keeps a whole axis, the axis keeps its name.
     """
     source = node.inputs[0]
     if source is None or source.shape is None:
@@ -137,90 +137,103 @@ def _of_slice(node: ir.Node, ctx: Context) -> list[int | str | None] | None:
     return dims
 
 
-def _is_whole(node: ir.Node, dims: list[int | str | None]) -> bool:
-    """Return True if the sizes ``dims`` in an operand of ``node`` are exactly the shape of the result.
+def _is_complete_shape(node: ir.Node, dims: list[int | str | None]) -> bool:
+    """Return True if ``dims``, the sizes in the shape operand of ``node``, are the shape of the result.
 
-    This holds for every ConstantOfShape, and for a Reshape if all sizes are known and positive. It holds for an Expand if each axis
-    of the source has size 1 or the size in ``dims``.
+    This is true for every ConstantOfShape, for a Reshape if all sizes are known and positive, and for an Expand if each axis of the
+    source has size 1 or the size in ``dims``.
     """
     if node.op_type == "Reshape":  # an unknown size might be 0, which copies another size
         return all(isinstance(dim, int) and dim > 0 for dim in dims)
     if node.op_type == "ConstantOfShape":
         return True
     source = node.inputs[0]
-    own = None if source is None or source.shape is None else shape_dims(source.shape)
-    if own is None or len(own) > len(dims):
+    source_dims = None if source is None or source.shape is None else shape_dims(source.shape)
+    if source_dims is None or len(source_dims) > len(dims):
         return False
-    aligned = zip(reversed(own), reversed(dims), strict=False)
+    aligned = zip(reversed(source_dims), reversed(dims), strict=False)
     return all(dim == 1 or (dim is not None and dim == full) for dim, full in aligned)
 
 
 _Growing = Mapping[ir.Value, int | None]
 
 
-def unsettled_shapes(loop: LoopView, ctx: Context) -> NotApplicable | LearnedShapes:
-    """Infer the shapes in the body of ``loop``, and return them if no state changes its shape.
+def shapes_of_kept_states(loop: LoopView, ctx: Context) -> NotApplicable | LearnedShapes:
+    """Infer the shapes in the body of ``loop``, and return them if all states keep their shapes.
 
-    Otherwise, return the reason: a state may change its shape, or the rank of a result is unknown. Declared shapes of states are
-    ignored, because they may be wrong. If the shapes of the loop's inputs are not known well enough, they are inferred again, and
-    then the body. The shapes in the model are restored afterwards.
+    Declared shapes of states are ignored, because they may be wrong. If a state may change its shape or the rank of a result is
+    unknown, infer the shapes of the loop's inputs again, and try once more. The shapes in the model do not change.
+
+    Returns:
+        The inferred shapes that differ from the shapes in the model, by value. Or the reason if both tries fail.
     """
-    with _looked_at(loop, ctx, {}) as (refusal, before):
-        return restore_shapes(before) if refusal is None else refusal
+    with _inferred_body(loop, ctx, {}) as (refusal, old_shapes):
+        return restore_shapes(old_shapes) if refusal is None else refusal
 
 
 @contextmanager
-def settled_beside(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[bool]:
-    """Infer the shapes in the body of ``loop``, and yield True if all its states keep their shapes.
+def body_with_kept_shapes(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[bool]:
+    """Infer the shapes in the body of ``loop`` for a ``with`` block. Yield True if no state changes shape.
 
-    Two kinds of states need not keep their shapes: sequences, and the states in ``growing``. ``growing`` maps a state to the axis
-    along which it grows. If it maps the state to None, the body is inferred with the state's initial shape. Inside the ``with``
-    block, the values of the body have the inferred shapes.
+    Inside the block, the values of the body have the inferred shapes.
+
+    ``growing``: states that may change their shapes. Each is mapped to the axis along which it grows. The size of this axis is
+    unknown in the body. If a state is mapped to None, the body is inferred with the initial shape of the state. Sequences may
+    change their shapes too.
     """
     sequences = {state.inner: None for state in loop.states if not isinstance(state.initial.type, ir.TensorType)}
-    with _looked_at(loop, ctx, {**sequences, **growing}) as (refusal, _):
+    with _inferred_body(loop, ctx, {**sequences, **growing}) as (refusal, _):
         yield refusal is None
 
 
 @contextmanager
-def _looked_at(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[tuple[NotApplicable | None, LearnedShapes]]:
+def _inferred_body(loop: LoopView, ctx: Context, growing: _Growing) -> Iterator[tuple[NotApplicable | None, LearnedShapes]]:
     """Infer the shapes in the body of ``loop`` for the duration of a ``with`` block.
 
-    If a state may change its shape or a rank is unknown, infer the loop's inputs again, and then the body. Yield two things: the
-    reason if this fails too, else None; and the old shapes of the changed values.
+    If a state may change its shape or a rank is unknown, infer the loop's inputs again, and then the body.
+
+    Yields:
+        A reason if a state may still change its shape or a rank is still unknown, else None. And the old shapes of the changed
+            values.
     """
-    with shapes_kept([*loop.body.inputs, *inner_values(loop.body)]) as before:
-        refusal = _unsettled(loop, ctx, growing, before)
+    with shapes_kept([*loop.body.inputs, *inner_values(loop.body)]) as old_shapes:
+        refusal = _infer_body_once(loop, ctx, growing, old_shapes)
         if refusal is not None:
-            sharpened = sharpen([*captured_values(loop.body), *(state.initial for state in loop.states)], ctx)
-            refusal = _unsettled(loop, ctx, growing, before) if sharpened else refusal
-            before.update(sharpened)
-        yield refusal, before
+            refined_inputs = refine_shapes([*captured_values(loop.body), *(state.initial for state in loop.states)], ctx)
+            refusal = _infer_body_once(loop, ctx, growing, old_shapes) if refined_inputs else refusal
+            old_shapes.update(refined_inputs)
+        yield refusal, old_shapes
 
 
-def _unsettled(loop: LoopView, ctx: Context, growing: _Growing, before: LearnedShapes) -> NotApplicable | None:
-    """Infer the shapes in the body. Return a reason if a state may change its shape or a rank is unknown.
+def _infer_body_once(loop: LoopView, ctx: Context, growing: _Growing, old_shapes: LearnedShapes) -> NotApplicable | None:
+    """Infer the shapes in the body of ``loop``, and return a reason if they are not usable.
 
-    ``before``: the old shapes of the values, which are restored if there is a reason.
+    They are not usable if a state may change its shape or the rank of a result is unknown.
 
-    In the body, only sizes of outer values and of initial values have names. So each name is the same size in all steps. Results of
-    nested Loops have no inferred shape.
+    In the body, only sizes of outer values and of initial values have names. Therefore a name means the same size in all steps.
+    Results of nested Loops have no inferred shape.
+
+    Args:
+        loop: The loop.
+        ctx: The context.
+        growing: The states that may change their shapes (see ``body_with_kept_shapes``).
+        old_shapes: The shapes of the values before the inference. They are restored if a reason is returned.
     """
 
     def infer(node: ir.Node) -> None:
-        infer_sharply(node, ctx, Integers(ctx.opset, node.graph, same_sizes=True))
+        infer_exactly(node, ctx, Integers(ctx.opset, node.graph, same_sizes=True))
 
     for state in loop.states:
         axis, shape = growing.get(state.inner), state.initial.shape
         state.inner.shape = shape if axis is None else with_size(shape, axis, None)
-    Walk(ctx.opset, infer, lambda _: None, declared_rows=True).follow(loop.body)
+    ShapeWalk(ctx.opset, infer, lambda _: None, use_declared_rows=True).infer_graph(loop.body)
     refusal = _changing_state([state for state in loop.states if state.inner not in growing])
-    put_shapes({value: before[value] for node in all_nodes(loop.body) for value in node.outputs if value.shape is None})
+    put_shapes({value: old_shapes[value] for node in all_nodes(loop.body) for value in node.outputs if value.shape is None})
     vague = next((output.inner for output in loop.scan_outputs if rank_of(output.inner) is None), None)
     if refusal is None and vague is not None:
         refusal = NotApplicable("RANK-UNKNOWN", f"the rank of the result '{vague.name}' is not known, but a Scan needs it")
     if refusal is not None:
-        put_shapes(before)
+        put_shapes(old_shapes)
     return refusal
 
 

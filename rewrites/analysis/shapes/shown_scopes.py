@@ -21,11 +21,11 @@ from onnx.external_data_helper import uses_external_data
 
 from rewrites.analysis.shapes.unknown_bounds import constants_of, inner_graphs_of
 
-__all__ = ["give_own_names", "given_to", "show_captured_constants"]
+__all__ = ["feedable_inputs", "make_names_unique", "show_captured_constants"]
 
 
-def give_own_names(proto: onnx.ModelProto) -> None:
-    """Rename each value in a nested graph if another graph of ``proto`` already uses its name."""
+def make_names_unique(proto: onnx.ModelProto) -> None:
+    """Rename each value in a nested graph of ``proto`` whose name another graph already uses."""
     for outer, used in (
         (proto.graph, set(_defined(proto.graph))),
         *((function, {*function.input, *_results(function)}) for function in proto.functions),
@@ -37,17 +37,20 @@ def give_own_names(proto: onnx.ModelProto) -> None:
 def _rename(graph: onnx.GraphProto, outer: Mapping[str, str], used: set[str]) -> None:
     """Rename each value in ``graph`` and its nested graphs if its name is in ``used``.
 
-    The names of all these values are added to ``used``. ``outer``: the new names of values of outer graphs, by their old names.
+    Args:
+        graph: The graph.
+        outer: Maps the old names of renamed values of outer graphs to their new names.
+        used: The names in use. The names of all values of ``graph`` are added.
     """
     names = dict(outer)
     for name in dict.fromkeys(_defined(graph)):
         names.pop(name, None)
-        own = name
-        while own in used:
-            own = f"{own} of graph {len(used)}"
-        if own != name:
-            names[name] = own
-        used.add(own)
+        unique = name
+        while unique in used:
+            unique = f"{unique} of graph {len(used)}"
+        if unique != name:
+            names[name] = unique
+        used.add(unique)
     if names:
         for infos in (graph.input, graph.output, graph.value_info, graph.initializer):
             for info in infos:
@@ -79,38 +82,40 @@ _Known = ChainMap[str, onnx.TensorProto | None]
 """Constants by name, from the innermost graph to the outermost; None for other values."""
 
 
-def show_captured_constants(graph: onnx.GraphProto, fed: Set[str]) -> None:
+def show_captured_constants(graph: onnx.GraphProto, feedable: Set[str]) -> None:
     """Copy each small constant of ``graph`` and of its nested graphs into the nested graphs that read it.
 
-    ``fed``: the names of inputs that a caller may feed. Their default values are not constants.
+    ``feedable``: the names of inputs that a caller may feed. Initializers with these names are default values and no constants.
     """
-    _show_inside(graph, ChainMap({name: tensor for name, tensor in _small_constants(graph).items() if name not in fed}))
+    _copy_into_nested(graph, ChainMap({name: tensor for name, tensor in _small_constants(graph).items() if name not in feedable}))
 
 
-def given_to(model: onnx.ModelProto) -> set[str]:
+def feedable_inputs(model: onnx.ModelProto) -> set[str]:
     """Return the names of the inputs that a caller may feed.
 
-    Before IR version 4, inputs with an initializer may not be fed.
+    Before IR version 4, a caller may not feed inputs that have an initializer.
     """
     listed = {info.name for info in model.graph.input}
     return listed if model.ir_version >= _DEFAULTS_SINCE else listed - {tensor.name for tensor in model.graph.initializer}
 
 
-def _show_inside(graph: onnx.GraphProto, known: _Known) -> None:
+def _copy_into_nested(graph: onnx.GraphProto, constants: _Known) -> None:
     for inner in inner_graphs_of(graph):
-        _show(inner, known)
+        _copy_constants_into(inner, constants)
 
 
-def _show(graph: onnx.GraphProto, around: _Known) -> None:
-    own: dict[str, onnx.TensorProto | None] = {info.name: None for infos in (graph.input, graph.initializer) for info in infos}
-    own |= {name: None for node in graph.node for name in node.output}
-    own |= _small_constants(graph)
-    for name in {name: None for node in graph.node for name in node.input if name not in own}:
-        tensor = around.get(name)
+def _copy_constants_into(graph: onnx.GraphProto, outer_constants: _Known) -> None:
+    own_constants: dict[str, onnx.TensorProto | None] = {
+        info.name: None for infos in (graph.input, graph.initializer) for info in infos
+    }
+    own_constants |= {name: None for node in graph.node for name in node.output}
+    own_constants |= _small_constants(graph)
+    for name in {name: None for node in graph.node for name in node.input if name not in own_constants}:
+        tensor = outer_constants.get(name)
         if tensor is not None:
             graph.initializer.add().CopyFrom(tensor)
             graph.initializer[-1].name = name
-    _show_inside(graph, around.new_child(own))
+    _copy_into_nested(graph, outer_constants.new_child(own_constants))
 
 
 def _small_constants(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:

@@ -29,19 +29,19 @@ Sizes = tuple[int | None, ...]
 
 
 def declared_results(graph: ir.Graph) -> dict[ir.Value, ir.Shape | None]:
-    """Return the declared shapes of all values that Loops stack. The keys are these values.
+    """Return the declared shapes of the values that Loops stack, by value.
 
-    Loops whose sizes are recorded already are skipped.
+    If the sizes of a Loop are already recorded, its values are left out.
     """
     loops = (loop for loop in _loops(graph) if not EMPTY_SIZES.on(loop.node))
     return {output.inner: output.inner.shape for loop in loops for output in loop.scan_outputs}
 
 
 def note_sizes_without_steps(graph: ir.Graph, declared: Mapping[ir.Value, ir.Shape | None]) -> None:
-    """Record the sizes that onnxruntime knows of the stacked results of each Loop.
+    """Record, for each Loop, the sizes of its stacked results that onnxruntime knows.
 
-    The sizes come from two shapes of each result: the one in ``declared``, and the inferred one that the value has now. Loops whose
-    sizes are recorded already are skipped.
+    The sizes come from two shapes of each stacked value: its shape in ``declared``, and its present (inferred) shape. If the sizes
+    of a Loop are already recorded, the Loop is skipped.
     """
     for loop in _loops(graph):
         if not EMPTY_SIZES.on(loop.node) and all(output.inner in declared for output in loop.scan_outputs):
@@ -50,9 +50,10 @@ def note_sizes_without_steps(graph: ir.Graph, declared: Mapping[ir.Value, ir.Sha
 
 
 def known_sizes(output: ScanOutput) -> Sizes | None:
-    """Return the sizes of one step's result: the recorded ones, or else those in its present shape.
+    """Return the sizes of ``output`` in one step; None for an unknown size.
 
-    Unknown sizes are None. Return None if there are neither recorded sizes nor a shape.
+    Each size is the recorded size. If this is unknown, it is the size in the present shape of the value. Return None if neither the
+    recorded sizes nor the shape are known.
     """
     own_sizes, noted = _sizes(output.inner.shape), output.empty_sizes
     if own_sizes is None or noted is None or len(own_sizes) != len(noted):

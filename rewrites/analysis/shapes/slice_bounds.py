@@ -32,11 +32,11 @@ _MOST = 16
 def take_bounds_out_of_bodies(ctx: Context) -> None:
     """Replace the copies of bounds in loop bodies by constants of the main graph.
 
-    The names of the copies are attached to these constants, so that ``put_bounds_into_bodies`` can use them again.
+    The names of the copies are attached to the constants of the main graph. ``put_bounds_into_bodies`` uses these names again.
     """
     for owner in list(all_nodes(ctx.model.graph)):
         for body in node_graphs(owner) if is_loop(owner) else ():
-            for node in [constant for constant in body if constant.op_type == "Constant" and _is_ours(constant)]:
+            for node in [constant for constant in body if constant.op_type == "Constant" and _is_copied_constant(constant)]:
                 value = node.outputs[0]
                 array = const_array(value)
                 if array is None or array.size > _MOST or not _is_bound(value, body):
@@ -47,7 +47,7 @@ def take_bounds_out_of_bodies(ctx: Context) -> None:
                 body.remove(node, safe=True)
 
 
-def _is_ours(node: ir.Node) -> bool:
+def _is_copied_constant(node: ir.Node) -> bool:
     return node.domain == "" and node.name == f"node_{node.outputs[0].name}"
 
 
@@ -59,17 +59,17 @@ def _is_bound(value: ir.Value, body: ir.Graph) -> bool:
 
 
 def put_bounds_into_bodies(ctx: Context) -> None:
-    """Replace the bounds of Slices by new constants if onnx's inference would not see the present ones."""
+    """Replace each constant bound of a Slice that onnx's inference would not see by a new Constant node."""
     main = ctx.model.graph
     if ctx.opset < _CONSTANT_OF_INTEGERS:
         return
-    own: dict[ir.Value, ir.Value] = {}
+    copy_of: dict[ir.Value, ir.Value] = {}
     for node in list(main):
         if node.op_type == "Slice" and node.domain == "" and node.inputs[0] is not None and rank_of(node.inputs[0]) == 1:
             for index, value in enumerate(node.inputs):
                 if index and value is not None and _is_read_inside(value, main):
-                    own[value] = own.get(value) or _constant(value, node, ctx)
-                    node.replace_input_with(index, own[value])
+                    copy_of[value] = copy_of.get(value) or _constant(value, node, ctx)
+                    node.replace_input_with(index, copy_of[value])
     for graph in inner_graphs(main):
         copies: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
         for node in list(graph):
@@ -88,19 +88,19 @@ def put_bounds_into_bodies(ctx: Context) -> None:
 
 
 def _is_read_inside(value: ir.Value, main: ir.Graph) -> bool:
-    """Return True if ``value`` is a constant of the main graph that another graph also reads."""
+    """Return True if ``value`` is a small constant of the main graph, and a nested graph reads it."""
     array = const_array(value) if value.graph is main else None
     return array is not None and array.size <= _MOST and any(user.graph is not main for user, _ in value.uses())
 
 
-def _constant(value: ir.Value, before: ir.Node, ctx: Context) -> ir.Value:
+def _constant(value: ir.Value, reader: ir.Node, ctx: Context) -> ir.Value:
     array = const_array(value)
     assert array is not None
-    assert before.graph is not None
-    named = (BOUND_NAMES.of(value) or {}).pop(before.graph, None)
+    assert reader.graph is not None
+    named = (BOUND_NAMES.of(value) or {}).pop(reader.graph, None)
     name = ctx.names.fresh(value.name or "bounds") if named is None else named
     attribute = ir.AttrTensor("value", ir.tensor(array, name=name))
     constant = ir.Node("", "Constant", [], [attribute], outputs=[ir.Value(name=name, type=value.type, shape=value.shape)])
     constant.name = ctx.names.fresh(f"node_{name}") if named is None else f"node_{name}"
-    before.graph.insert_before(before, constant)
+    reader.graph.insert_before(reader, constant)
     return constant.outputs[0]

@@ -44,37 +44,40 @@ _Shapes = dict[ir.Value, ir.Shape | None]
 def unsteady_values(loop: ScanView, ctx: Context) -> frozenset[ir.Value]:
     """Return the values of the body of ``loop`` whose shape may change from step to step."""
     returned = [*(state.next for state in loop.states), *(output.inner for output in loop.scan_outputs)]
-    steps = _Steps(ctx, {part for value in returned for part in (value, through_identity(value)) if part is not None})
-    steps.changing.update(loop.body.inputs)
-    steps.follow(loop.body)
+    steps = _ShapeChanges(ctx, {part for value in returned for part in (value, through_identity(value)) if part is not None})
+    steps.changing_values.update(loop.body.inputs)
+    steps.analyse(loop.body)
     return frozenset(steps.unsteady)
 
 
-class _Steps:
-    """The analysis of a body.
+class _ShapeChanges:
+    """Finds the values of a body whose elements or shapes may differ between steps.
 
-    Args:
-        changing: Values that may differ between steps.
-        unsteady: Values whose shape may differ between steps. Each is mapped to a shape that has only the sizes known to be equal
+    Attributes:
+        changing_values: The values that may differ between steps.
+        unsteady: The values whose shape may differ between steps. Each is mapped to a shape that has only the sizes known to be
+            equal
             in all steps.
-        steady: Values that have one shape in all steps, because the Scan would fail otherwise.
+        steady: The values that have one shape in all steps, because the Scan would fail otherwise.
     """
 
     def __init__(self, ctx: Context, steady: set[ir.Value]) -> None:
         self.ctx, self.steady = ctx, steady
-        self.changing: set[ir.Value] = set()
+        self.changing_values: set[ir.Value] = set()
         self.unsteady: _Shapes = {}
 
-    def follow(self, graph: ir.Graph) -> None:
+    def analyse(self, graph: ir.Graph) -> None:
         for node in graph:
             results = self._results(node)
-            self.unsteady |= {value: shape for value, shape in results.items() if value not in self.steady and not _is_sized(shape)}
+            self.unsteady |= {
+                value: shape for value, shape in results.items() if value not in self.steady and not _has_one_shape(shape)
+            }
             asks = node.op_type in ("Shape", "Size") and node.domain == ""
             if self._is_unsteady(node.inputs) if asks else self._is_changing(reads(node)) or not is_deterministic(node):
-                self.changing.update(node.outputs)
+                self.changing_values.update(node.outputs)
 
     def _is_changing(self, values: Iterable[ir.Value | None]) -> bool:
-        return any(value in self.changing or value in self.unsteady for value in values)
+        return any(value in self.changing_values or value in self.unsteady for value in values)
 
     def _is_unsteady(self, values: Iterable[ir.Value | None]) -> bool:
         return any(value in self.unsteady for value in values)
@@ -82,24 +85,24 @@ class _Steps:
     def _results(self, node: ir.Node) -> _Shapes:
         """Return the results of ``node`` whose shape may differ between steps.
 
-        Each is mapped to a shape that has only the sizes known to be equal in all steps.
+        Each result is mapped to a shape that has only the sizes known to be equal in all steps.
         """
         if node.op_type == "If" and node.domain == "":
-            return self._of_branches(node)
+            return self._if_results(node)
         loop = view(node, self.ctx.opset) if is_loop(node) else None
         if isinstance(loop, ScanView) and not loop.batched:
-            return self._of_scan(loop)
+            return self._scan_results(loop)
         if node.domain != "" or node_graphs(node):
             changing = self._is_changing(reads(node))
-            return {value: _ranked(value) for value in node.outputs if changing and not _is_sized(value.shape)}
+            return {value: _unknown_sizes(value) for value in node.outputs if changing and not _has_one_shape(value.shape)}
         deciding = _DECIDING.get(node.op_type, (1,) if node.op_type.startswith("Reduce") else ())
         decided = node.inputs if node.op_type in _EVERYTHING_DECIDES else [node.inputs[i] for i in deciding if i < len(node.inputs)]
         if self._is_changing(decided):
-            return {value: self._cut(node) if node.op_type == "Slice" else _ranked(value) for value in node.outputs}
-        return self._inferred_again(node) if self._is_unsteady(node.inputs) else {}
+            return {value: self._slice_shape(node) if node.op_type == "Slice" else _unknown_sizes(value) for value in node.outputs}
+        return self._infer_from_unsteady(node) if self._is_unsteady(node.inputs) else {}
 
-    def _cut(self, node: ir.Node) -> ir.Shape | None:
-        """Return the shape of a Slice whose bounds may change between steps.
+    def _slice_shape(self, node: ir.Node) -> ir.Shape | None:
+        """Return the shape of the result of a Slice whose bounds may differ between steps.
 
         Only the axes that the Slice does not cut have known sizes.
         """
@@ -107,20 +110,20 @@ class _Steps:
         shape = None if source is None else self.unsteady.get(source, source.shape)
         axes = ints_operand(node, 3)
         if not shape or axes is None or axes is DYNAMIC:
-            return _ranked(node.outputs[0])
+            return _unknown_sizes(node.outputs[0])
         cut = {axis % len(shape) for axis in axes}
         return ir.Shape([None if axis in cut else dim for axis, dim in enumerate(shape.dims)])
 
-    def _inferred_again(self, node: ir.Node) -> _Shapes:
+    def _infer_from_unsteady(self, node: ir.Node) -> _Shapes:
         doubted = [value for value in node.inputs if value in self.unsteady]
         with shapes_kept(doubted):
             put_shapes({value: self.unsteady[value] for value in doubted})
             return infer_afresh(node, self.ctx.infer)
 
-    def _of_branches(self, node: ir.Node) -> _Shapes:
+    def _if_results(self, node: ir.Node) -> _Shapes:
         branches = node_graphs(node)
         for branch in branches:
-            self.follow(branch)
+            self.analyse(branch)
         shapes: _Shapes = {}
         for value, *results in zip(node.outputs, *(branch.outputs for branch in branches), strict=True):
             shape = meet([self.unsteady.get(result, result.shape) for result in results])
@@ -128,30 +131,30 @@ class _Steps:
                 shapes[value] = shape
         return shapes
 
-    def _of_scan(self, loop: ScanView) -> _Shapes:
-        self.changing.update(loop.body.inputs)
+    def _scan_results(self, loop: ScanView) -> _Shapes:
+        self.changing_values.update(loop.body.inputs)
         for state in loop.states:
             if state.initial in self.unsteady:
                 self.unsteady[state.inner] = self.unsteady[state.initial]
         for scan in loop.scan_inputs:
             if scan.outer in self.unsteady:
-                self.unsteady[scan.inner] = _ranked(scan.inner)
-        self.follow(loop.body)
+                self.unsteady[scan.inner] = _unknown_sizes(scan.inner)
+        self.analyse(loop.body)
         shapes = {state.final: self.unsteady[state.initial] for state in loop.states if state.initial in self.unsteady}
         other_steps = self._is_unsteady(scan.outer for scan in loop.scan_inputs)
         shapes |= {
-            output.outer: None if output.outer is None else _ranked(output.outer)
+            output.outer: None if output.outer is None else _unknown_sizes(output.outer)
             for output in loop.scan_outputs
             if other_steps or output.inner in self.unsteady
         }
         return {value: shape for value, shape in shapes.items() if value is not None}
 
 
-def _ranked(value: ir.Value) -> ir.Shape | None:
+def _unknown_sizes(value: ir.Value) -> ir.Shape | None:
     rank = rank_of(value)
     return None if rank is None else ir.Shape([None] * rank)
 
 
-def _is_sized(shape: ir.Shape | None) -> bool:
-    """Return True if all sizes are known: each is a number, or a name that is the same size everywhere."""
+def _has_one_shape(shape: ir.Shape | None) -> bool:
+    """Return True if all sizes in ``shape`` are numbers, or names that mean the same size in all steps."""
     return shape is not None and all(map(is_one_size, shape.dims))

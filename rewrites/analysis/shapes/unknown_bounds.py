@@ -29,7 +29,7 @@ _UNKNOWN = "bounds onnx does not know"
 
 
 def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
-    """Replace the starts of each Slice by a new untyped input, unless onnx sees all its bounds.
+    """Replace the starts of each Slice by a new untyped input, unless onnx sees all bounds of the Slice.
 
     A bound that a nested graph reads too is replaced by a copy for the Slice. In a function, a Compress hides the starts.
     """
@@ -82,10 +82,13 @@ def _compress_unknown_starts(body: onnx.GraphProto | onnx.FunctionProto) -> None
 
 
 def forget_cut_names(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
-    """Declare the results of Slices of opset 10 without the names of the dimensions that they cut.
+    """Declare the results of Slices of opset 10, without the names of the dimensions that the Slices cut.
 
-    ``inferred``: the same model with inferred types. The rest of each declaration comes from it. Each of these Slices becomes an
-    unknown operator, so that onnx uses the declaration. Return True if there is such a Slice.
+    The other sizes of a declaration come from ``inferred``, the same model with inferred types. Each declared Slice becomes an
+    unknown operator in ``proto``, so that onnx uses the declaration.
+
+    Returns:
+        True if there is such a Slice.
     """
     if opset_of(proto) != _KEEPS_NAMES:
         return False

@@ -17,7 +17,7 @@ from rewrites.analysis.dependence import is_deterministic
 from rewrites.base.errors import MigrationError
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching import Call, Operand, batch
-from rewrites.batching.alignment import repeated
+from rewrites.batching.alignment import stacked_value
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.marks import ROWS_OF_STEPS
@@ -135,7 +135,7 @@ def _batched(row: Row, rows: ir.Value, build: Builder) -> list[ir.Value] | NotAp
     if isinstance(results, NotApplicable):
         return results
     batched = dict(zip(row.node.outputs, results, strict=True))
-    return [repeated(build, Operand(batched[result].value, batched[result].batched, result), rows) for result in row.results]
+    return [stacked_value(build, Operand(batched[result].value, batched[result].batched, result), rows) for result in row.results]
 
 
 def _run_row_by_row(row: Row, build: Builder, ctx: Context, hint: str) -> list[ir.Value]:

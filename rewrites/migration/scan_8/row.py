@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import varying_values
-from rewrites.analysis.speculation import depends_on_numbers
+from rewrites.analysis.speculation import node_failing_on_elements
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import with_axes, without_axis
@@ -61,7 +61,7 @@ def make_row(loop: ScanView, sizes: ScanSizes, lengths: Lengths | None, head: Bu
         _declare_rank(state)
     if lengths is not None:
         masked = const_scalar(sizes.rows) != 1 or lengths.steps_to_run is None
-        padding_reads_first_step = masked and depends_on_numbers(body, body.inputs) is not None
+        padding_reads_first_step = masked and node_failing_on_elements(body, body.inputs) is not None
         scans = [_forward_scan_input(scan, sizes, lengths, padding_reads_first_step, head) for scan in scans]
         if masked:
             live = {rank: _live_input(rank, ctx) for rank in sorted({rank_of(state.inner) or 0 for state in states})}

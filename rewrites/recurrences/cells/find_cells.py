@@ -111,7 +111,7 @@ def _partners(components: Components, state: State) -> list[State]:
 
     Other pairs are skipped, which saves time in loops of many layers.
     """
-    behind, members = components.behind, components.members
+    behind, members = components.components_of_value, components.members
     sources = behind.get(state.next, 0)
     own = next(group for group in members if state in group)
     alone = [group[0] for group in members if len(group) == 1 and behind[group[0].inner] & sources]

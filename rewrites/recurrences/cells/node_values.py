@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import nodes_behind, reads
+from rewrites.analysis.dependence import nodes_computing, reads
 from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.fission.stacks import Stacks
@@ -106,7 +106,7 @@ def _choices(loop: ScanView, cell: Cell, mask: Mask) -> list[tuple[ir.Node, int]
 
     Return each node with the index of the operand that holds this state.
     """
-    behind = set(nodes_behind(loop.body, [cell.hidden.next]))
+    behind = set(nodes_computing(loop.body, [cell.hidden.next]))
     choices = []
     for node in loop.body:
         if node.op_type != "Where" or node in behind or node.inputs[0] not in mask.active.decided:
@@ -170,20 +170,20 @@ def write_node(stacks: Stacks, match: CellMatch, rest: Remainder, ctx: Context) 
     body = list(rest.after)
     results: list[tuple[ir.Value | None, ir.Value]] = [*zip([state.final for state in cell.states], native.states, strict=True)]
     for value in rest.after:
-        stacks.place(value, _shaped(b, native.sequence, lead, _features(reading, value)))
+        stacks.set(value, _shaped(b, native.sequence, lead, _features(reading, value)))
     for value, numbers in rest.elsewhere.items():
         assert runs is not None
         constant = b.const(numbers.astype(cell.dtype.numpy()))
-        stacks.place(value, _shaped(b, where(b, runs, native.sequence, constant), lead, _features(reading, value)))
+        stacks.set(value, _shaped(b, where(b, runs, native.sequence, constant), lead, _features(reading, value)))
         body.append(value)
     for state in rest.followers:
         assert runs is not None
         first = unsqueeze(b, state.initial, [0])
-        stacks.place(state.next, where(b, has_run(b, runs, backwards), native.sequence, first))
+        stacks.set(state.next, where(b, has_run(b, runs, backwards), native.sequence, first))
         body.append(state.next)
         results.append((state.final, stacks.last(state.next)))
     for state in rest.needs_previous:
-        stacks.place(state.inner, stacks.delayed(state))
+        stacks.set(state.inner, stacks.delayed(state))
         body.append(state.inner)
     return NodeValues(list(dict.fromkeys(body)), results)
 
@@ -230,11 +230,11 @@ def _shaped(b: Builder, stack: ir.Value, lead: Dims, features: Features) -> ir.V
 
 def _stacked(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:
     """Return the mask of all steps, bool [steps, ..., 1], which is True if the row takes the step."""
-    reason = stacks.add_all(nodes_behind(stacks.body, [mask.value]))
+    reason = stacks.add_all(nodes_computing(stacks.body, [mask.value]))
     if reason is not None:
         return reason
     missing = lead + 1 - (rank_of(mask.value) or 0)
-    runs = stacks.full(mask.value)
+    runs = stacks.stack_of(mask.value)
     if not mask.outcome:
         runs = stacks.build.op("Not", runs)
     return unsqueeze(stacks.build, runs, list(range(1, 1 + missing))) if missing else runs

@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import nodes_behind, reads
+from rewrites.analysis.dependence import nodes_computing, reads
 from rewrites.base import since
 from rewrites.base.report import PatchOutcome
 from rewrites.fission.stacks import Stacks
@@ -149,7 +149,7 @@ def _agrees(match: CellMatch, ctx: Context) -> bool:
     cell, reading, mask = match.cell, match.reading, match.mask
     states = cell.states
     wanted = [state.next for state in states]
-    nodes = nodes_behind(reading.loop.body, wanted, () if mask is None else (mask.value,))
+    nodes = nodes_computing(reading.loop.body, wanted, () if mask is None else (mask.value,))
     fed = {value for node in nodes for value in reads(node)} | {state.inner for state in states}
     sources: dict[Hashable, np.ndarray] = {}
     feeds = _random_feeds(match, sources, fed)

@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import varying_values
-from rewrites.batching.alignment import repeated
+from rewrites.batching.alignment import stacked_value
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.dims import same, without_axis
 from rewrites.graph.values import const_array, rank_of, static_dims, through_identity
@@ -175,7 +175,7 @@ def aligned(stacks: Stacks, value: ir.Value, rank: int) -> ir.Value:
     """
     operand = stacks.get(value)
     assert operand.rank is not None
-    rows = repeated(stacks.build, operand, stacks.steps)
+    rows = stacked_value(stacks.build, operand, stacks.steps)
     return unsqueeze(stacks.build, rows, range(1, 1 + rank - operand.rank))
 
 
@@ -214,10 +214,10 @@ def put_states(stacks: Stacks, use: StateUse, rows: ir.Value, states: ir.Value, 
     initial, ends = use.state.initial, StackEnds(stacks.build, stacks.backwards)
     states = shaped(states, rows, initial)
     if use.after:
-        stacks.place(use.nexts[0], states)
+        stacks.set(use.nexts[0], states)
     if use.before:
         before = ends.with_first(first or unsqueeze(stacks.build, initial, [0]), ends.without_last(states))
-        stacks.place(use.state.inner, shaped(before, rows, initial))
+        stacks.set(use.state.inner, shaped(before, rows, initial))
     return ends.last(states) if use.final else None
 
 

@@ -77,7 +77,7 @@ class _Candidate:
         self.loop, self.total, self.ctx, self.form = loop, total, ctx, form_of(total)
         self.use, self.sizes = use_of(loop, total.state, total.makers, total.also), StepSizes.of(loop, ctx)
         self.name = f"'{total.state.inner.name}'"
-        self.stack_bytes = 2 * self.sizes.step(total.state.inner) * self.sizes.steps  # the operands and the results
+        self.stack_bytes = 2 * self.sizes.step_bytes(total.state.inner) * self.sizes.steps  # the operands and the results
 
     def answer(self) -> Patch | NotApplicable:
         """Return the patch, or the reason to keep the state in the loop."""
@@ -98,7 +98,7 @@ class _Candidate:
         return Patch(
             f"computed {self.name} for all steps at once by {self.form.name}",
             lambda: replace_state(stacks, self.use, final, ctx),
-            self.sizes.note(self.stack_bytes, self.use.nexts),
+            self.sizes.memory_note(self.stack_bytes, self.use.nexts),
         )
 
     def _unlike(self) -> NotApplicable | None:
@@ -131,7 +131,7 @@ class _Candidate:
     def _too_large(self, widest: int | None) -> NotApplicable | None:
         """Return a reason if the stacks exceed the memory budget or a row has more than ``widest`` bytes."""
         after, width = self.total.node.outputs[0], _width(self.total.state.inner, self.sizes)
-        reason = self.sizes.not_a_stack(after)
+        reason = self.sizes.stack_obstacle(after)
         reason = reason or over_budget(f"'{after.name}' takes", self.stack_bytes, self.ctx, "for all steps at once")
         if reason is not None or widest is None or width <= widest:
             return reason
@@ -142,7 +142,7 @@ class _Candidate:
         """Return the row size in bytes up to which the form is faster than the loop; None if it always is."""
         sizes = self.sizes
         read = through_identity(self.total.operand) in [scan.inner for scan in self.loop.scan_inputs]
-        returned = any(value in sizes.stacked for values in self.use.values for value in values)
+        returned = any(value in sizes.already_stacked for values in self.use.values for value in values)
         widest = self.form.widest(self.total, read and returned)
         if widest is None or not sizes.steps_known or ONE_BLOCK.on(self.loop.node):
             return widest
@@ -178,7 +178,7 @@ def _width(value: ir.Value, sizes: StepSizes) -> int:
     unknown size counts as ``assumed_dim``, because an If around the loop checks each of them.
     """
     if ASSUMED_SIZE.on(sizes.loop.node):
-        return sizes.step(value)
+        return sizes.step_bytes(value)
     known = sizes.options.sizes
     shape = [None] if value.shape is None else shape_dims(value.shape)
     dims = [dim if isinstance(dim, int) else known.get(dim or "") for dim in shape]

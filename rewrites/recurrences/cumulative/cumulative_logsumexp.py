@@ -70,13 +70,13 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         ANY_NUMBER,
         work=("CUMULATIVE-COST", "sums of powers"),
         checks_width=False,
-        notes=sizes.note(_stack_bytes(log_sum, sizes), [log_sum.state.next]),
+        notes=sizes.memory_note(_stack_bytes(log_sum, sizes), [log_sum.state.next]),
     ).patch(ctx)
 
 
 def _too_slow(loop: ScanView, log_sum: LogSum, steps: int, ctx: Context) -> NotApplicable | None:
     sizes, costs, name = StepSizes.of(loop, ctx), ctx.options.costs, log_sum.state.inner.name
-    numbers = sizes.elements(log_sum.state.inner)
+    numbers = sizes.step_elements(log_sum.state.inner)
     loop_ns = costs.loop_ns(steps, len(loop.body), 0) + steps * numbers * (2 * costs.power + costs.logarithm)
     form_ns = costs.operator * _OPERATORS + steps * numbers * (costs.power + costs.logarithm)
     refusal = over_budget(f"'{name}' takes", _stack_bytes(log_sum, sizes), ctx, "for all steps at once")
@@ -84,7 +84,7 @@ def _too_slow(loop: ScanView, log_sum: LogSum, steps: int, ctx: Context) -> NotA
 
 
 def _stack_bytes(log_sum: LogSum, sizes: StepSizes) -> int:
-    return 4 * sizes.step(log_sum.state.inner) * sizes.steps
+    return 4 * sizes.step_bytes(log_sum.state.inner) * sizes.steps
 
 
 def _at_once(log_sum: LogSum, stacks: Stacks, inside: Builder, ctx: Context) -> Form | NotApplicable:
@@ -178,7 +178,7 @@ class _LogSums:
 def _rows(stacks: Stacks, log_sum: LogSum) -> ir.Value:
     """Return the operands of all steps, shaped [steps, *state axes]."""
     if log_sum.extra is not None:
-        return squeeze(stacks.build, stacks.full(log_sum.operand), [log_sum.extra + 1])
+        return squeeze(stacks.build, stacks.stack_of(log_sum.operand), [log_sum.extra + 1])
     return rows_of(stacks, Accumulation(log_sum.state, "", log_sum.nodes[0], log_sum.operand, (), ()))
 
 

@@ -145,7 +145,7 @@ def _place_latches(stacks: Stacks, latch: Accumulation, use: StateUse) -> ir.Val
     condition, when = latch.mask
     is_one = rank_of(condition) == 0
     rows = rows_of(stacks, latch)
-    flags = stacks.full(condition) if is_one else expanded(stacks, aligned(stacks, condition, rank), initial)
+    flags = stacks.stack_of(condition) if is_one else expanded(stacks, aligned(stacks, condition, rank), initial)
     if initial.dtype is not None and initial.dtype.is_floating_point():
         rows = b.op("Where", unsqueeze(b, flags, range(1, 1 + rank)) if is_one else flags, rows, rows)
     numbers = np.arange(1, steps + 1, dtype=np.int32)

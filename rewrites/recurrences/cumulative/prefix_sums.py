@@ -21,7 +21,7 @@ divided.
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import nodes_behind
+from rewrites.analysis.dependence import nodes_computing
 from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.fission.stacks import Stacks
@@ -56,16 +56,16 @@ def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value |
     counted = _counted(stacks, total)
     if counted is not None:
         if use.before:
-            stacks.place(total.state.inner, b.const(counted[1:] if stacks.backwards else counted[:-1]))
+            stacks.set(total.state.inner, b.const(counted[1:] if stacks.backwards else counted[:-1]))
         if use.after:
-            stacks.place(use.nexts[0], b.const(counted[:-1] if stacks.backwards else counted[1:]))
+            stacks.set(use.nexts[0], b.const(counted[:-1] if stacks.backwards else counted[1:]))
         return b.op("Identity", b.const(np.asarray(counted[0 if stacks.backwards else -1]))) if use.final else None
     rows, steps = rows_of(stacks, total), stacks.loop.steps
     has_first = not use.before and isinstance(steps, int) and steps > 0
     adds_initial = has_first and use.after and _may_be_minus_zero(total) and b.opset >= since.SCATTER_REDUCTION
     if starts_neutral(total) and not adds_initial and not (use.before and (use.after or use.final)):
         if use.before:
-            stacks.place(
+            stacks.set(
                 total.state.inner, shaped(_without_minus_zeros(b, _run(stacks, rows, total, exclusive=1), total), rows, initial)
             )
             return None
@@ -77,9 +77,9 @@ def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value |
         return put_states(stacks, use, rows, _run(stacks, _combined_with_initial(stacks, rows, total, steps), total))
     whole = _run(stacks, ends.with_first(unsqueeze(b, initial, [0]), rows), total)
     if use.before:
-        stacks.place(total.state.inner, shaped(ends.without_last(whole), rows, initial))
+        stacks.set(total.state.inner, shaped(ends.without_last(whole), rows, initial))
     if use.after:
-        stacks.place(use.nexts[0], shaped(ends.without_first(whole), rows, initial))
+        stacks.set(use.nexts[0], shaped(ends.without_first(whole), rows, initial))
     return ends.last(whole) if use.final else None
 
 
@@ -135,14 +135,14 @@ def place_means(stacks: Stacks, mean: Average, use: StateUse) -> ir.Value | NotA
     """
     initial, ends, after = mean.state.initial, StackEnds(stacks.build, stacks.backwards), use.nexts[0]
     rows = rows_of(stacks, mean)
-    stacks.place(mean.state.inner, shaped(_means_before(stacks, rows, mean), rows, initial))
-    reason = stacks.add_all(nodes_behind(stacks.body, [after], [*stacks.known, *stacks.sources()]))
+    stacks.set(mean.state.inner, shaped(_means_before(stacks, rows, mean), rows, initial))
+    reason = stacks.add_all(nodes_computing(stacks.body, [after], [*stacks.replacements, *stacks.sources()]))
     if reason is not None:
         return reason
     if use.before:  # stack the results of the loop's own nodes, because sums treat infinite means differently
-        known = ends.with_first(unsqueeze(stacks.build, initial, [0]), ends.without_last(stacks.full(after)))
-        stacks.place(mean.state.inner, shaped(known, rows, initial))
-    return ends.last(stacks.full(after)) if use.final else None
+        known = ends.with_first(unsqueeze(stacks.build, initial, [0]), ends.without_last(stacks.stack_of(after)))
+        stacks.set(mean.state.inner, shaped(known, rows, initial))
+    return ends.last(stacks.stack_of(after)) if use.final else None
 
 
 def _means_before(stacks: Stacks, rows: ir.Value, mean: Average) -> ir.Value:
@@ -218,11 +218,11 @@ def place_flags(stacks: Stacks, flag: Accumulation, use: StateUse) -> ir.Value |
 
     lead = unsqueeze(b, initial, [0])
     if use.before:
-        stacks.place(flag.state.inner, shaped(flags(counts(1), lead), rows, initial))
+        stacks.set(flag.state.inner, shaped(flags(counts(1), lead), rows, initial))
     if use.after:
-        stacks.place(use.nexts[0], shaped(flags(counts(None), lead), rows, initial))
+        stacks.set(use.nexts[0], shaped(flags(counts(None), lead), rows, initial))
     if not use.final:
         return None
     if use.after:
-        return ends.last(stacks.full(use.nexts[0]))
+        return ends.last(stacks.stack_of(use.nexts[0]))
     return flags(reduce(b, "ReduceMax", counted, [0], False), initial)

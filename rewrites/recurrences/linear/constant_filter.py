@@ -122,7 +122,7 @@ def _is_left_to_others(loop: ScanView, system: System, ctx: Context) -> bool:
     if (system.matrices.step - np.diag(decays)).any() or not ((decays > 0) & (decays <= 1)).all():
         return False
     sizes = StepSizes.of(loop, ctx)
-    step = sum(sizes.step(state.inner) for state in system.states)
+    step = sum(sizes.step_bytes(state.inner) for state in system.states)
     return bool((decays == 1).any()) or (isinstance(loop.steps, int) and loop.steps * step > _NEAR)
 
 
@@ -134,12 +134,12 @@ def _unprofitable(loop: ScanView, system: System, steps: int, ctx: Context) -> N
 
 
 def _step_bytes(system: System, sizes: StepSizes) -> int:
-    return sum(sizes.step(value) for value in (*(state.inner for state in system.states), *system.inputs))
+    return sum(sizes.step_bytes(value) for value in (*(state.inner for state in system.states), *system.inputs))
 
 
 def _too_slow(loop: ScanView, system: System, sizes: StepSizes, steps: int) -> NotApplicable | None:
     step, costs = _step_bytes(system, sizes), sizes.options.costs
-    rows = sizes.elements(system.states[0].inner) if system.is_elementwise else 1
+    rows = sizes.step_elements(system.states[0].inner) if system.is_elementwise else 1
     (inputs, outputs), states = system.matrices.feedthrough.shape, len(system.matrices.step)
     length = block_length(steps, max(states, inputs, outputs))
     products = steps * rows * ((length * inputs + states) * outputs + inputs * states) * 2 * costs.product
@@ -184,7 +184,7 @@ def _filtered(system: System, reader: SystemReader, stacks: Stacks, inside: Buil
     refusal = put_stacks(system.inputs, stacks, sizes)
     if refusal is not None:
         return refusal
-    inputs = [stacks.full(value) for value in system.inputs]
+    inputs = [stacks.stack_of(value) for value in system.inputs]
     initial = [state.initial for state in system.states if const_array(state.initial) is None]
     condition = all_finite_and_bounded(stacks.build, [*inputs, *initial], largest, dtype, no_negative_zeros=is_clean)
     rows = [reversed_if(inside, value, stacks.backwards) for value in inputs]

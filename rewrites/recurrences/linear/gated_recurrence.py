@@ -123,7 +123,7 @@ def _multiplies_first(state: State, reader: DecayReader) -> bool:
 
 def _too_slow(loop: ScanView, radices: Radices, steps: int, ctx: Context) -> NotApplicable | None:
     sizes, costs = StepSizes.of(loop, ctx), ctx.options.costs
-    step = sum(sizes.step(state.inner) for state in loop.states)
+    step = sum(sizes.step_bytes(state.inner) for state in loop.states)
     operators = len(loop.states) * (radices.operators + _AROUND)
     form_ns = passes_ns(costs, operators, steps * step, _NEAR, _PASSES)
     return over_budget("the states of all steps take", 6 * steps * step, ctx) or slower_than_loop(

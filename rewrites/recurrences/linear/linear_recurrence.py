@@ -114,7 +114,7 @@ def _read(state: State, reader: DecayReader, *, fast_math: bool) -> _DecayingSta
 
 def _too_slow(loop: ScanView, steps: int, ctx: Context) -> NotApplicable | None:
     sizes, levels, costs = StepSizes.of(loop, ctx), choose_levels(steps + 1), ctx.options.costs
-    step = sum(sizes.step(state.inner) for state in loop.states)
+    step = sum(sizes.step_bytes(state.inner) for state in loop.states)
     refusal = over_budget("the states of all steps take", 4 * levels.rows * step, ctx)
     if refusal is not None or not ctx.options.target.loops:
         return refusal

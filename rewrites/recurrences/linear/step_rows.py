@@ -41,8 +41,8 @@ def stack_of(drive: Drive | ir.Value, state: State, stacks: Stacks, sizes: StepS
         return _other_shape(result.inner, state.inner)
     if result.batched:
         return result.value
-    stacks.known[result.inner] = result
-    return stacks.full(result.inner)
+    stacks.replacements[result.inner] = result
+    return stacks.stack_of(result.inner)
 
 
 def _emitted_node(drive: Drive, emitted: Mapping[Drive | ir.Value, Operand], stacks: Stacks) -> Operand | NotApplicable:
@@ -81,7 +81,7 @@ def decays_of(paths: Sequence[Path], state: State, stacks: Stacks, sizes: StepSi
         return refusal
 
     def with_rank(value: ir.Value) -> ir.Value:
-        return unsqueeze(build, stacks.full(value), list(range(1, 1 + rank - (ranks[value] or 0))))
+        return unsqueeze(build, stacks.stack_of(value), list(range(1, 1 + rank - (ranks[value] or 0))))
 
     unsqueezed = {value: with_rank(value) for value in factors}
     alone = [path.numbers for path in paths if not path.factors]

@@ -33,7 +33,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.dependence import nodes_behind
+from rewrites.analysis.dependence import nodes_computing
 from rewrites.base import since
 from rewrites.fission.separate import copy_to_new_loop
 from rewrites.fission.stacks import Stacks
@@ -90,7 +90,7 @@ def _in_blocks(loop: ScanView, matrix: MatrixState, ctx: Context) -> Patch | Not
     stacks = Stacks(loop, ctx.builder())
     refusal = put_stacks(matrix.factors, stacks, sizes)
     shape = block_shape(matrix, sizes)
-    body = len(nodes_behind(loop.body, [matrix.state.next, *([matrix.read[0]] if matrix.read is not None else [])]))
+    body = len(nodes_computing(loop.body, [matrix.state.next, *([matrix.read[0]] if matrix.read is not None else [])]))
     plan = plan_of(shape, sizes.options)
     least = fewest_steps(shape, plan, body, sizes.options)
     if refusal is None and plan.bytes > sizes.options.memory_budget:
@@ -108,7 +108,7 @@ def _in_blocks(loop: ScanView, matrix: MatrixState, ctx: Context) -> Patch | Not
         f"computed '{name}' in blocks of {plan.length} steps, by products of matrices; an If keeps the loop for infinities and NaN"
     )
     edit = partial(_BlocksOrLoop(rows, ctx, constant).put, plan, least)
-    return Patch(what, edit, sizes.note(plan.bytes, [matrix.state.inner]))
+    return Patch(what, edit, sizes.memory_note(plan.bytes, [matrix.state.inner]))
 
 
 def _growing(constant: np.ndarray | None, matrix: MatrixState, *, is_signed: bool) -> NotApplicable | None:
@@ -149,7 +149,7 @@ class _BlocksOrLoop:
             outputs.append(ScanOutput(matrix.read[0], None, 0, stacks.backwards))
         if has_last:
             results.append(rows.unpacked_state(inside, last))
-        makers = nodes_behind(loop.body, [state.next, *(output.inner for output in outputs)])
+        makers = nodes_computing(loop.body, [state.next, *(output.inner for output in outputs)])
         scan = copy_to_new_loop(loop, makers, [state], {}, outputs, ctx, name=lambda value: ctx.names.fresh(value.name or "value"))
         for output, stack in zip(outputs, scan.outputs[1:], strict=True):
             stack.shape = with_axes(without_names(output.inner.shape), 0, known)
@@ -159,7 +159,7 @@ class _BlocksOrLoop:
         values = list(write_fallback(stacks.build, condition, (inside, results), (kept, otherwise), scan, loop.node.name, ctx))
         finals = [(state.final, values.pop())] if has_last else []
         for output, stack in zip(outputs, values, strict=True):
-            stacks.place(output.inner, stack)
+            stacks.set(output.inner, stack)
         others = [each for each in loop.states if each is not state]
         return [*read_stacks(stacks, [(output.inner,) for output in outputs], others, finals, ctx), *loops, scan]
 

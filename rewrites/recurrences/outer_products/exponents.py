@@ -57,7 +57,7 @@ def exponent(decay: Product, stacks: Stacks) -> Product | None:
     scans = {scan.inner: scan for scan in stacks.loop.scan_inputs}
     scan = scans.get(factor.value)
     ordered = source_exponent if scan is None else stacks.ordered(source_exponent, scan.reverse)
-    stacks.place(own_exponent, ordered, scan is not None or stacks.get(factor.value).batched)
+    stacks.set(own_exponent, ordered, scan is not None or stacks.get(factor.value).batched)
     return Product(1.0, (Factor(own_exponent, factor.labels),))
 
 

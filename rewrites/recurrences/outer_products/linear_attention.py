@@ -94,7 +94,7 @@ class _Attention:
     def answer(self) -> Patch | NotApplicable:
         """Return the patch, or the reason to keep the matrix in the loop."""
         matrix, stacks, ctx = self.packing.matrix, self.packing.stacks, self.ctx
-        reason = self._too_slow() or (None if matrix.read is None else self.sizes.not_a_stack(matrix.read[0]))
+        reason = self._too_slow() or (None if matrix.read is None else self.sizes.stack_obstacle(matrix.read[0]))
         reason = reason or over_budget(f"the operands of {self.name} take", self.stack_bytes, ctx, "for all steps at once")
         reason = reason or put_stacks(matrix.factors, stacks, self.sizes)
         if reason is None and not is_never_negative(matrix.decay, stacks):
@@ -110,7 +110,7 @@ class _Attention:
             return read_stacks(stacks, [] if matrix.read is None else [matrix.read[:1]], others, finals, ctx)
 
         what = f"computed {self.name} for all steps at once by LinearAttention, {self.update_rule.replace('_', ' ')}"
-        return Patch(what, edit, self.sizes.note(self.stack_bytes, []))
+        return Patch(what, edit, self.sizes.memory_note(self.stack_bytes, []))
 
     def _place(self) -> ir.Value | None:
         """Write the LinearAttention and put its result into the stacks.
@@ -144,7 +144,7 @@ class _Attention:
             present.shape = ir.Shape([keys.shape[0], packing.count, matrix.size(key), matrix.size(matrix.values)])
         if matrix.read is not None:
             value, labels = matrix.read
-            stacks.place(value, packing.unpacked(output, labels))
+            stacks.set(value, packing.unpacked(output, labels))
         return packing.unpacked_state(present) if matrix.has_last else None
 
     def _too_slow(self) -> NotApplicable | None:
@@ -162,7 +162,7 @@ class _Attention:
             return NotApplicable("ATTENTION-COST", detail)
         by_key = matrix.key is not None and matrix.key in matrix.decay.named
         attention = heads * (_HEAD_NS + keys * (_ROW_NS + by_key * _DECAY_NS))
-        if values >= _FEW_VALUES or attention <= _step_ns(loop, sizes, sizes.step(matrix.state.inner)):
+        if values >= _FEW_VALUES or attention <= _step_ns(loop, sizes, sizes.step_bytes(matrix.state.inner)):
             return None
         rows = f"{heads * keys} rows of {counted(values, 'value')}"
         return NotApplicable("ATTENTION-COST", f"{self.name} has {rows}, for which LinearAttention is slower than the loop")

@@ -12,7 +12,7 @@ from math import prod
 
 import onnx_ir as ir
 
-from rewrites.analysis.dependence import nodes_behind, reads, varying_values
+from rewrites.analysis.dependence import nodes_computing, reads, varying_values
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.values import through_identity
 from rewrites.loops import ScanView, State
@@ -100,7 +100,7 @@ def matrix_states(loop: ScanView, opset: int) -> Iterator[MatrixState]:
 def _read(loop: ScanView, state: State, next_value: ir.Value, varying: set[ir.Value], reader: ProductReader) -> MatrixState:
     """Return ``state`` as a MatrixState. Raise NotAProduct if its steps add no outer products."""
     reader.known[state.inner] = reader.axes.factor(state.inner)
-    for node in nodes_behind(loop.body, [next_value], [state.inner]):
+    for node in nodes_computing(loop.body, [next_value], [state.inner]):
         if any(value in varying for value in reads(node)):
             reader.known[node.outputs[0]] = reader.read(node)
     tensor, inside = reader.known.get(next_value), set(reader.known) - {next_value}
@@ -134,7 +134,7 @@ def _reading(
     Raise NotAProduct if other nodes read the state.
     """
     matches = list[tuple[ir.Value, Tensor]]()
-    update = set(nodes_behind(loop.body, [next_value]))
+    update = set(nodes_computing(loop.body, [next_value]))
     for node in loop.body:
         values = [through_identity(value) for value in reads(node)]
         if node in update or node.op_type == "Identity":

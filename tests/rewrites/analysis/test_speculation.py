@@ -11,7 +11,7 @@ from onnx import helper
 
 from rewrites.analysis import dependence, speculation
 from rewrites.analysis.dependence import cannot_fail
-from rewrites.analysis.speculation import depends_on_numbers, not_speculatable
+from rewrites.analysis.speculation import node_failing_if_run, node_failing_on_elements
 from tests.rewrites.analysis.nasty_values import CASES, Case, model_of
 from tests.support.runtime import ort_run
 
@@ -39,11 +39,11 @@ def test_no_operator_that_is_said_to_stand_all_numbers_fails_on_any() -> None:
 def test_the_operators_that_are_run_are_those_that_are_said_to_stand_all_numbers() -> None:
     for case in CASES:
         graph = graph_of(case)
-        assert depends_on_numbers(graph, graph.inputs) is None, case
+        assert node_failing_on_elements(graph, graph.inputs) is None, case
 
 
 def test_with_known_sizes_and_constants_that_fit_they_may_run_unwanted() -> None:
-    unwanted = {case.op for case in CASES if not_speculatable(graph_of(case)) is not None}
+    unwanted = {case.op for case in CASES if node_failing_if_run(graph_of(case)) is not None}
     assert unwanted <= {"GroupNormalization", "MeanVarianceNormalization"}  # whose sizes onnx does not infer
 
 
@@ -80,8 +80,8 @@ def test_what_fails_on_some_numbers_is_said_to(op: str, numbers: list[Any], attr
         graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
     del graph.initializer[:]
     read = ir.from_proto(model).graph
-    assert depends_on_numbers(read, read.inputs) is not None
-    assert not_speculatable(read) is not None
+    assert node_failing_on_elements(read, read.inputs) is not None
+    assert node_failing_if_run(read) is not None
     assert not cannot_fail(read.node(0))
     feeds = {f"x{i}": array for i, array in enumerate(numbers)}
     with pytest.raises(Exception, match=op):
@@ -92,5 +92,5 @@ def test_what_fails_on_some_numbers_is_said_to(op: str, numbers: list[Any], attr
 def test_a_constant_index_that_is_out_of_range_may_fail_where_its_branch_would_not_have_run(op: str) -> None:
     (numbers,) = [given for name, given, _ in FAILS[1:] if name == op]
     data = ["f2x3", *numbers[1:2], *(["f1x3"] if op.startswith("Scatter") else [])]
-    assert not_speculatable(graph_of(Case(op, data))) is not None
-    assert not_speculatable(graph_of(Case(op, [data[0], np.zeros_like(numbers[1]), *data[2:]]))) is None
+    assert node_failing_if_run(graph_of(Case(op, data))) is not None
+    assert node_failing_if_run(graph_of(Case(op, [data[0], np.zeros_like(numbers[1]), *data[2:]]))) is None

@@ -28,7 +28,7 @@ def checked(nodes: str, rows: str = "T", kind: str = "float") -> bool:
     """Whether the node that gives `y` is read as a reversal of `x`; if so it is one, for many sizes."""
     text = f"g ({kind}[{rows},B] x, int64 m) => ({kind}[R,B] y) <{WEIGHTS}> {{ {SIZES} {nodes} }}"
     ctx = prepared(text, check=False)
-    found = Reversals(ctx.opset, ctx.model.graph).read(ctx.model.graph.outputs[0].producer())
+    found = Reversals(ctx.opset, ctx.model.graph).reversal_of(ctx.model.graph.outputs[0].producer())
     if found is not None:
         assert (found.source.name, found.axis) == ("x", 0)
         model = read(text, check=False)

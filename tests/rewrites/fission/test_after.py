@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 
 from rewrites.analysis.cut.sizes import StepSizes
-from rewrites.analysis.cut.step_costs import few_rows, staying_ns
+from rewrites.analysis.cut.step_costs import has_few_rows, saved_ns
 from rewrites.fission.after import Groups
 from rewrites.fission.before import MovedBefore
 from rewrites.fission.liveness import Liveness
@@ -144,7 +144,7 @@ class Slow:
         return {value for value in made if value.is_graph_output() or any(user not in self.chosen for user, _ in value.uses())}
 
     def path_ns(self, node: ir.Node) -> int:
-        return staying_ns([node], 0, self.sizes) + max(map(self.path_ns, self.makers(node)), default=0)
+        return saved_ns([node], 0, self.sizes) + max(map(self.path_ns, self.makers(node)), default=0)
 
 
 def reading(value: ir.Value) -> int:
@@ -158,7 +158,7 @@ def agree(groups: Groups, slow: Slow, node: ir.Node) -> None:
     assert (made.inputs.members.bit_count(), made.inputs.size) == (len(crossing), sum(map(reading, crossing)))
     assert (made.results.members.bit_count(), made.results.size) == (len(given), sum(map(slow.sizes.step, given)))
     assert made.copies == all(one.op_type == "Identity" for one in group)
-    assert made.has_few_rows == any(few_rows(one, slow.sizes) for one in group)
+    assert made.has_few_rows == any(has_few_rows(one, slow.sizes) for one in group)
     assert made.path_ns == slow.path_ns(node)
     own = {value for value in node.outputs if value.is_graph_output() or value.uses()}
     assert groups.least_result_bytes(node) == sum(map(slow.sizes.step, given | own))

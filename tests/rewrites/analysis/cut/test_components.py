@@ -47,12 +47,12 @@ def test_states_that_reach_each_other_are_one_component_after_those_they_need() 
         joined += len(found.members) < len(loop.states)
         for i in range(len(loop.states)):
             assert found.needs[number[i]] == bits({number[j] for j in np.flatnonzero(reach[i])})
-            assert found.needing(number[i]) == bits({number[j] for j in np.flatnonzero(reach[:, i])})
+            assert found.with_dependents(number[i]) == bits({number[j] for j in np.flatnonzero(reach[:, i])})
             for j in range(len(loop.states)):
                 assert (number[i] == number[j]) == (reach[i, j] and reach[j, i])
                 assert number[j] <= number[i] or not reach[i, j]
         for value in [*loop.body.inputs, *(value for node in loop.body for value in node.outputs)]:
-            assert found.behind.get(value, 0) == bits({number[i] for i in behind.get(value, set())})
+            assert found.components_of_value.get(value, 0) == bits({number[i] for i in behind.get(value, set())})
         for node in loop.body:
-            assert found.of[node] == bits({number[i] for value in reads_of(node) for i in behind.get(value, set())})
+            assert found.components_of_node[node] == bits({number[i] for value in reads_of(node) for i in behind.get(value, set())})
     assert joined > 10

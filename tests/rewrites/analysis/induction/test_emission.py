@@ -9,7 +9,7 @@ import pytest
 
 from ortscan import optimize
 from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, Dim
-from rewrites.analysis.induction.emission import emit, scalar_of, times
+from rewrites.analysis.induction.emission import emit, emit_multiple, scalar_of
 from tests.rewrites.apply import prepared
 from tests.support.text import assert_same_numbers, model_from_text, ort_run
 
@@ -39,7 +39,10 @@ def test_an_expression_written_as_nodes_is_its_number() -> None:
 def test_multiples_of_numbers_have_the_type_asked_for(kind: ir.DataType, step: int) -> None:
     ctx = prepared(GRAPH, check=False)
     b = ctx.builder()
-    results = [times(b, scalar_of(b, ctx.model.graph.inputs[2]), step, kind), times(b, ctx.model.graph.inputs[1], step, kind)]
+    results = [
+        emit_multiple(b, scalar_of(b, ctx.model.graph.inputs[2]), step, kind),
+        emit_multiple(b, ctx.model.graph.inputs[1], step, kind),
+    ]
     results = [b.op("Identity", one) for one in results]
     b.insert_before(ctx.model.graph.node(0))
     ctx.model.graph.outputs.extend(results)

@@ -20,7 +20,7 @@ def test_an_expression_is_what_the_nodes_compute_in_every_step() -> None:
         values = {value.name: value for node in program.loop.body for value in node.outputs}
         for name, stack in program.steps.items():
             value, where = values[name], f"seed {seed}, {name}: {program.text}"
-            found, truth = program.integers.of(value), program.integers.truth(value)
+            found, truth = program.integers.of(value), program.integers.truth_in_all_steps(value)
             if truth is not None:
                 followed["truth"] += 1
                 assert (stack == truth).all(), where

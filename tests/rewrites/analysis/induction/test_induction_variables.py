@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rewrites.analysis.induction.affine_expression import EXACT, SLOPE_IN_FLOATS, STEP, within
+from rewrites.analysis.induction.affine_expression import EXACT, SLOPE_IN_FLOATS, STEP, counts_exactly
 from rewrites.analysis.induction.induction_variables import counters
 from rewrites.loops import view
 from tests.rewrites.apply import one_loop, prepared, read
@@ -53,7 +53,7 @@ def test_a_state_counts_where_it_is_its_start_and_a_multiple_of_the_step(after: 
 def test_floats_hold_what_is_followed_in_them_for_as_many_steps_as_is_said(kind: object) -> None:
     exact = EXACT[kind]
     number = {1 << 11: np.float16, 1 << 24: np.float32, 1 << 53: np.float64}[exact]
-    steps = max(step for step in (1, 10, 90, 10**6 - 9, 10**14) if within(step, exact))
+    steps = max(step for step in (1, 10, 90, 10**6 - 9, 10**14) if counts_exactly(step, exact))
     greatest = SLOPE_IN_FLOATS * (steps + 1) + (exact >> 2)
     assert all(int(number(greatest - back)) == greatest - back for back in range(100))
-    assert not within(exact, exact)
+    assert not counts_exactly(exact, exact)

@@ -6,7 +6,7 @@ import pytest
 
 from rewrites.analysis.induction.affine_expression import STEP, AffineExpression, Dim, at_least
 from rewrites.analysis.induction.integers import Integers
-from rewrites.analysis.shapes.refine import sharpen
+from rewrites.analysis.shapes.refine import refine_shapes
 from tests.rewrites.apply import prepared
 
 
@@ -90,7 +90,7 @@ def test_what_is_never_negative_in_a_step_is_proven(value: AffineExpression, ste
 
 def test_affine_arithmetic_broadcasts_and_keeps_what_floats_can_hold() -> None:
     two = AffineExpression.of(np.array([[1], [2]])) * AffineExpression.symbol(STEP)
-    total = two.limited(1 << 24) + AffineExpression.of(np.array([10, 20]))
+    total = two.with_exact_limit(1 << 24) + AffineExpression.of(np.array([10, 20]))
     assert total.const.tolist() == [[10, 20], [10, 20]]
     assert total.terms[STEP].tolist() == [[1, 1], [2, 2]]
     assert total.exact_to == 1 << 24
@@ -112,5 +112,5 @@ def test_sizes_that_inference_left_open_are_found(nodes: str, found: list[int | 
     ctx = prepared(f"g (float[B,4] x) => (float[{rank}] y) <{weights}> {{ {nodes} y = Neg (z) }}", check=False)
     (value,) = [value for node in ctx.model.graph for value in node.outputs if value.name == "z"]
     value.shape = ir.Shape([None] * len(found))
-    assert sharpen([value], ctx)
+    assert refine_shapes([value], ctx)
     assert [dim if isinstance(dim, int) else dim.value for dim in value.shape.dims] == found

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from rewrites.analysis.shapes.bodies import Walk
+from rewrites.analysis.shapes.bodies import ShapeWalk
 from rewrites.graph.node_inference import infer_node
 from rewrites.graph.values import shape_dims
 from rewrites.graph.walk import all_nodes, inner_graphs
@@ -36,7 +36,7 @@ g (int64 n, bool c, float[2] s) => (float l) {
 
 def followed(
     text: str, *, known: dict[str, ir.Shape] | None = None, **how: bool
-) -> tuple[dict[str, list[int | str | None] | None], Walk, list[str]]:
+) -> tuple[dict[str, list[int | str | None] | None], ShapeWalk, list[str]]:
     """The shapes of all values of `text` after a walk, where none were declared but those `known` and the inputs'."""
     model = ir.from_proto(read(text, check=False))
     bodies = [value for graph in inner_graphs(model.graph) for value in graph.inputs]
@@ -49,7 +49,7 @@ def followed(
         loops.append(loop.node.op_type)
 
     infer = partial(infer_node, opsets=model.opset_imports, ir_version=model.ir_version)
-    walk = Walk(model.opset_imports[""], infer, at_loop, **how)
+    walk = ShapeWalk(model.opset_imports[""], infer, at_loop, **how)
     walk.follow(model.graph)
     return {value.name or "": None if value.shape is None else shape_dims(value.shape) for value in values}, walk, loops
 

@@ -7,7 +7,7 @@ import pytest
 import ortscan
 from ortscan.errors import UnsupportedModel
 from ortscan.soundness.shape_agreement import disagreement
-from rewrites.analysis.shapes.shown_scopes import give_own_names, given_to, show_captured_constants
+from rewrites.analysis.shapes.shown_scopes import feedable_inputs, make_names_unique, show_captured_constants
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 from tests.support.text import model_from_text
@@ -29,7 +29,7 @@ def _sizes_of_output(proto: onnx.ModelProto) -> list[int] | None:
 def test_the_sizes_of_one_branch_are_not_those_of_the_other(opset: int) -> None:
     proto = onnx.parser.parse_model(TEXT.replace("OPSET", str(opset)))
     assert _sizes_of_output(proto) == [4, 1, 1, 3]  # as long as it is so the renaming is needed
-    give_own_names(proto)
+    make_names_unique(proto)
     assert _sizes_of_output(proto) is None
 
 
@@ -47,7 +47,7 @@ def test_a_sound_result_is_not_refused_for_what_onnx_mixes_up() -> None:
 
 def test_names_of_inner_graphs_that_are_used_twice_are_told_apart() -> None:
     proto = onnx.parser.parse_model(TEXT.replace("OPSET", "18"))
-    give_own_names(proto)
+    make_names_unique(proto)
     branches = [attribute.g for attribute in proto.graph.node[0].attribute]
     names = [name for branch in branches for node in branch.node for name in node.output]
     assert len(set(names)) == len(names)
@@ -63,7 +63,7 @@ def test_a_model_whose_names_are_its_own_stays_as_it_is() -> None:
         TEXT.replace("OPSET", "18").replace("t = Shape (x) p = ConstantOfShape (t)", "s = Shape (x) p = ConstantOfShape (s)")
     )
     before = proto.SerializeToString()
-    give_own_names(proto)
+    make_names_unique(proto)
     assert proto.SerializeToString() == before
 
 
@@ -97,7 +97,7 @@ def test_graphs_of_a_function_may_use_one_name(case: str) -> None:
     proto = onnx.parser.parse_model(text.replace("OPSET", "18"))
     with pytest.raises(onnx.shape_inference.InferenceError, match="already exists"):  # as long as it is so the renaming is needed
         onnx.shape_inference.infer_shapes(proto, strict_mode=True, data_prop=True)
-    give_own_names(proto)
+    make_names_unique(proto)
     onnx.shape_inference.infer_shapes(proto, strict_mode=True, data_prop=True)
     older = onnx.parser.parse_model(text.replace("OPSET", "13"))
     feeds = {"x": np.ones((2, 3), np.float32), "c": np.array(True), "v": np.ones(3, np.float32)}
@@ -138,17 +138,17 @@ def _sizes_in_body(model: onnx.ModelProto, name: str) -> list[int] | None:
 def test_a_size_that_a_captured_constant_tells_is_known(case: str, origin: str) -> None:
     model = _model(BODY[case], origin)
     assert _sizes_in_body(model, "q") != [1]
-    show_captured_constants(model.graph, given_to(model))
+    show_captured_constants(model.graph, feedable_inputs(model))
     assert _sizes_in_body(model, "q") == [1]
 
 
 def test_what_a_caller_may_feed_is_no_constant() -> None:
     model = _model(BODY["of the body"])
     model.graph.input.append(onnx.helper.make_tensor_value_info("k", onnx.TensorProto.INT64, [2]))
-    show_captured_constants(model.graph, given_to(model))
+    show_captured_constants(model.graph, feedable_inputs(model))
     assert _sizes_in_body(model, "q") != [1]
     model.ir_version = 3
-    assert "k" not in given_to(model)
+    assert "k" not in feedable_inputs(model)
 
 
 def test_sizes_that_a_body_declares_against_captured_constants_are_held_against_no_result() -> None:
