@@ -104,28 +104,28 @@ class ClosedForm:
         if isinstance(loop.steps, int) and loop.steps < 1:
             return NOTHING_HERE
         reason = plan_is_faster(loop, ctx, *self.work) or (no_fallback(ctx) if self.needs_fallback else None)
-        reason = reason or self._too_dear(ctx)
+        reason = reason or self._cost_reason(ctx)
         if reason is not None:
             return reason
         unknown = states_of_unknown_width(loop, StepSizes.of(loop, ctx)) if self.checks_width else []
         if not unknown or not can_check_width(loop, ctx):
-            return self._written(ctx)
+            return self._form_patch(ctx)
         with discarding(ctx) as trial_ctx:
-            patch = self._written(trial_ctx)
+            patch = self._form_patch(trial_ctx)
         if isinstance(patch, NotApplicable):
             return patch
         contexts = (replace(ctx, options=replace(ctx.options, assumed_dim=size)) for size in _WIDTHS)
-        sizes = StepSizes.of(loop, next((context for context in contexts if self._too_dear(context) is None), ctx))
+        sizes = StepSizes.of(loop, next((context for context in contexts if self._cost_reason(context) is None), ctx))
         names = ", ".join(f"'{state.inner.name}'" for state in unknown)
         widest = min(sizes.step(state.inner) for state in unknown)
         return width_patch(loop, unknown, widest, ("COST-LINEAR", names, "all steps at once", "each takes"), ctx)
 
-    def _too_dear(self, ctx: Context) -> NotApplicable | None:
+    def _cost_reason(self, ctx: Context) -> NotApplicable | None:
         if isinstance(self.loop.steps, int):
             return self.cost(self.loop.steps, ctx)
         return self.cost(StepSizes.of(self.loop, ctx).steps, ctx) if self.steps == ANY_NUMBER else None
 
-    def _written(self, ctx: Context) -> Patch | NotApplicable:
+    def _form_patch(self, ctx: Context) -> Patch | NotApplicable:
         loop, stacks, inside = self.loop, Stacks(self.loop, ctx.builder()), ctx.builder()
         form = self.write(stacks, inside, ctx)
         if isinstance(form, NotApplicable):
