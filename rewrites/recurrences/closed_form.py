@@ -201,7 +201,7 @@ def passes_ns(costs: Costs, operators: int, size: int, near: int, passes: tuple[
 
 
 def over_budget(work: str, size: int, ctx: Context, when: str = "at a time") -> NotApplicable | None:
-    """Return a reason if ``work`` needs more memory than the budget. It needs ``size`` bytes."""
+    """Return a reason if ``work``, which needs ``size`` bytes of memory, exceeds the memory budget."""
     limit = ctx.options.memory_budget
     return NotApplicable("MEMORY-BUDGET", f"{work} about {size} bytes {when} (limit {limit})") if size > limit else None
 
@@ -209,7 +209,7 @@ def over_budget(work: str, size: int, ctx: Context, when: str = "at a time") -> 
 def least_steps(loop: ScanView, ctx: Context, first: int, pays: Callable[[int], bool]) -> int | None:
     """Return the least number of steps, at least ``first``, for which a form pays off.
 
-    Return None if the number of steps is known, a size of a state is unknown, or the form does not pay off for the usual number.
+    Return None if the number of steps is known, a size of a state is unknown, or the form does not pay off for the usual steps.
     """
     rows = [static_dims(state.inner) for state in loop.states]
     if isinstance(loop.steps, int) or any(dims is None or 0 in dims for dims in rows):
@@ -223,7 +223,7 @@ def least_steps(loop: ScanView, ctx: Context, first: int, pays: Callable[[int], 
 def steps_unknown(pays: Callable[[int], bool]) -> NotApplicable:
     """Return the reason that the number of steps is unknown.
 
-    It names the least power of 2 for which the form pays off, if there is one. ``pays(n)``: True if it does for n steps.
+    It names the least power of 2 for which the form pays off, if there is one. ``pays(n)``: True if the form pays off for n steps.
     """
     count = next((1 << power for power in range(1, _LONGEST) if pays(1 << power)), None)
     ahead = "" if count is None else f"; for {count} or more steps, blocks of steps would be faster, by an estimate"

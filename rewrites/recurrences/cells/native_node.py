@@ -141,7 +141,7 @@ def _states_after(b: Builder, lengths: ir.Value, initial: list[ir.Value], finals
 
 
 def has_taken_step(b: Builder, mask: ir.Value, backwards: bool) -> ir.Value:
-    """Return a bool tensor shaped like ``mask``: True from the first step on that the row takes.
+    """Return a bool tensor shaped like ``mask``, which is True once the row has taken a step.
 
     ``mask`` is [steps, ..., 1]. ``backwards``: True if the last step comes first.
     """

@@ -199,7 +199,7 @@ def _number(b: Builder, number: float, mean: Average) -> ir.Value:
 
 
 def place_flags(stacks: Stacks, flag: Accumulation, use: StateUse) -> ir.Value | None:
-    """Compute the running And or Or by a cumulative count.
+    """Compute the running And or Or of flags by a cumulative count.
 
     Put the flags that other nodes read into ``stacks``. Return the flag after the last step if it is read, else None.
     """

@@ -95,7 +95,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _read(loop: ScanView, opset: int) -> tuple[System | None, SystemReader]:
     reader = SystemReader(loop, opset, is_elementwise=True)
     system = reader.system()
-    if (system is None or not _has_one_shape(system)) and SystemReader.may_mix(loop):
+    if (system is None or not _has_one_shape(system)) and SystemReader.supports_body(loop):
         mixing = SystemReader(loop, opset, is_elementwise=False)
         if (mixed := mixing.system()) is not None:
             return mixed, mixing

@@ -56,7 +56,7 @@ class SystemReader:
                 self._known[value] = affine if fits else None if varies else self._source(value, _MOST_INPUTS)
 
     @staticmethod
-    def may_mix(loop: ScanView) -> bool:
+    def supports_body(loop: ScanView) -> bool:
         """Return True if this class supports every operator of the body whose result depends on a state."""
         varying = varying_values(loop.body, [state.inner for state in loop.states])
         return all(node.op_type in _FOLLOWED for node in loop.body if any(value in varying for value in node.outputs))
