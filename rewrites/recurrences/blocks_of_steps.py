@@ -39,15 +39,15 @@ from rewrites.scans.blocks import reshape_first_axes
 __all__ = ["RULE", "check"]
 
 _END = 2**63 - 1
-_ASK_FOR_STEPS = frozenset({"CUMULATIVE-STEPS", "LINEAR-STEPS"})
-_BY_STATES = "cumulative"
+_UNKNOWN_STEPS_CODES = frozenset({"CUMULATIVE-STEPS", "LINEAR-STEPS"})
+_ONE_STATE_RULE = "cumulative"
 """The rule that replaces one state at a time."""
-_CUTTING = ("recurrence", "fission")
-_MOST = 4
+_REPLACING_PHASES = ("recurrence", "fission")
+_MAX_PATCHES = 4
 """The number of patches to try for each state."""
 _LENGTHS = (16, 32, 64, 128, 256, 512)
-_USUAL = 128
-_WIDTHS = (256, 64, 16, 4, 1)
+_DEFAULT_LENGTH = 128
+_ASSUMED_DIMS = (256, 64, 16, 4, 1)
 """The limits to try for unknown sizes."""
 _BLOCK_NS = 40_000
 """The overhead of one block in ns, about as much as a block of 64 steps saves."""
@@ -74,31 +74,31 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if scan is None or isinstance(scan.steps, int) or not {"If", "Scan"} <= ctx.options.target.control_flow:
         return NOTHING_HERE
     answers = [rule.check(scan, ctx) for rule in ctx.rules if rule.recognises]
-    needs_steps = any(isinstance(answer, NotApplicable) and answer.code in _ASK_FOR_STEPS for answer in answers)
-    least = _least(scan, ctx) if needs_steps or len(scan.states) > 1 else None
-    if least is None:
+    needs_steps = any(isinstance(answer, NotApplicable) and answer.code in _UNKNOWN_STEPS_CODES for answer in answers)
+    short = _best_cut(scan, ctx) if needs_steps or len(scan.states) > 1 else None
+    if short is None:
         return NOTHING_HERE
-    return plan_is_faster(scan, ctx, "COST-LINEAR", "blocks of steps") or _patch(scan, least, ctx)
+    return plan_is_faster(scan, ctx, "COST-LINEAR", "blocks of steps") or _patch(scan, short, ctx)
 
 
-def _patch(loop: ScanView, least: _StepCut, ctx: Context) -> Patch | NotApplicable:
+def _patch(loop: ScanView, short: _StepCut, ctx: Context) -> Patch | NotApplicable:
     sizes = StepSizes.of(loop, ctx)
-    if sizes.steps_known and sizes.steps < least.length:
-        return NotApplicable("COST-LINEAR", f"blocks of {least.length} or more steps would be faster, but {sizes.steps} are usual")
-    cut = replace(least, length=_length(least.length, sizes))
+    if sizes.steps_known and sizes.steps < short.length:
+        return NotApplicable("COST-LINEAR", f"blocks of {short.length} or more steps would be faster, but {sizes.steps} are usual")
+    cut = replace(short, length=_best_length(short.length, sizes))
     names, widest = ", ".join(f"'{state.inner.name}'" for state in loop.states), cut.widest(loop, ctx)
     wide = "" if widest is None else f" with at most {widest} numbers in a state"
     return Patch(
         f"put {names} in a loop over blocks of {cut.length} steps, and the remaining steps in a loop after it",
-        lambda: _put_in_blocks(loop, cut, ctx),
+        lambda: _replace_by_blocks(loop, cut, ctx),
         (f"by an estimate faster from {cut.length} steps on{wide}; a run that has fewer goes step by step",),
     )
 
 
-def _least(loop: ScanView, ctx: Context) -> _StepCut | None:
-    """Return the cut with the largest limit and shortest blocks for which rules replace the loop."""
+def _best_cut(loop: ScanView, ctx: Context) -> _StepCut | None:
+    """Return the cut for which rules replace the loop: the largest ``assumed``, then the shortest blocks."""
     sizes = StepSizes.of(loop, ctx)
-    widths = (None,) if all(sizes.has_known_size(state.inner) for state in loop.states) else _WIDTHS
+    widths = (None,) if all(sizes.has_known_size(state.inner) for state in loop.states) else _ASSUMED_DIMS
     if not _is_replaced(loop, _StepCut(_LENGTHS[-1], widths[-1]), ctx):  # the easiest case
         return None
     cuts = (_StepCut(length, width) for width in widths for length in _LENGTHS)
@@ -107,44 +107,44 @@ def _least(loop: ScanView, ctx: Context) -> _StepCut | None:
 
 def _is_replaced(loop: ScanView, cut: _StepCut, ctx: Context) -> bool:
     """Return True if one rule, or several rules in turn, replace the whole loop over one block."""
-    with tried_whole(_over_a_block(loop, cut, _initial_values(loop, ctx), ctx)[0], ctx) as (block, recorded):
+    with tried_whole(_block_scan(loop, cut, _initial_values(loop, ctx), ctx)[0], ctx) as (block, recorded):
         left = [block]
-        for _ in range(_MOST * len(loop.states)):
-            choice = _first(left.pop(), recorded)
+        for _ in range(_MAX_PATCHES * len(loop.states)):
+            choice = _first_replacement(left.pop(), recorded)
             if choice is None:
                 return False
             rule, patch = choice
-            if not rule.recognises or rule.name == _BY_STATES:
+            if not rule.recognises or rule.name == _ONE_STATE_RULE:
                 left += [ScanView.of(node, ctx.opset) for node in patch.edit()]
             if not left:
                 return True
     return False
 
 
-def _first(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
-    """Return the first rule that replaces or splits ``loop``, and its patch; None for a native cell."""
+def _first_replacement(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
+    """Return the first rule that replaces or splits ``loop``, and its patch; None if it writes a native node."""
     for rule in ctx.rules:
-        if rule.subject == "loop" and rule.phase in _CUTTING and rule.name != RULE.name:
+        if rule.subject == "loop" and rule.phase in _REPLACING_PHASES and rule.name != RULE.name:
             answer = rule.check(loop, ctx)
             if isinstance(answer, Patch):
                 return None if answer.outcome.native else (rule, answer)
     return None
 
 
-def _length(least: int, sizes: StepSizes) -> int:
+def _best_length(least: int, sizes: StepSizes) -> int:
     """Return the best block length: short blocks add overhead, long blocks leave more steps at the end."""
     if not sizes.steps_known:
-        return max(least, _USUAL)
+        return max(least, _DEFAULT_LENGTH)
     best = math.sqrt(2 * sizes.steps * _BLOCK_NS / sizes.options.costs.step)
     return max(least, *(length for length in _LENGTHS if length <= max(best, _LENGTHS[0]) and length <= max(sizes.steps, least)))
 
 
-def _put_in_blocks(loop: ScanView, cut: _StepCut, ctx: Context) -> list[ir.Node]:
+def _replace_by_blocks(loop: ScanView, cut: _StepCut, ctx: Context) -> list[ir.Node]:
     """Replace ``loop`` by loops over blocks. Return the new loops. The first is the loop over one block."""
     build, inside = ctx.builder(), ctx.builder()
     steps = emit_step_count(build, loop)
     are_enough = build.op("Less", build.const([cut.length - 1]), steps)
-    values, inner_loops = _in_blocks(loop, cut, steps, inside, ctx)
+    values, inner_loops = _write_loops(loop, cut, steps, inside, ctx)
     widest, unknown = cut.widest(loop, ctx), [state.initial for state in loop.states if static_dims(state.initial) is None]
     if widest is not None and unknown:
         are_narrow, wide = ctx.builder(), ctx.builder()
@@ -158,18 +158,18 @@ def _put_in_blocks(loop: ScanView, cut: _StepCut, ctx: Context) -> list[ir.Node]
     return [*inner_loops, guard_with_fallback(loop, WrittenForm(build, results, (are_enough, inside)), ctx)]
 
 
-def _in_blocks(
+def _write_loops(
     loop: ScanView, cut: _StepCut, steps: ir.Value, inside: Builder, ctx: Context
 ) -> tuple[Sequence[ir.Value], list[ir.Node]]:
     """Write the loops over blocks and remaining steps to ``inside``. Return the results, and the loops."""
     length = inside.const([cut.length])
     blocks = inside.op("Div", steps, length)
     end = inside.op("Mul", blocks, length)
-    inner, outer = _over_blocks(loop, cut, (blocks, length, end), inside, ctx)
+    inner, outer = _blocks_scan(loop, cut, (blocks, length, end), inside, ctx)
     finals = list(outer.outputs[: len(loop.states)])
     stacks = [reshape_first_axes(inside, stack, [-1], 2, stack, [end]) for stack in outer.outputs[len(loop.states) :]]
     rest, none = ctx.builder(), ctx.builder()
-    scans = tuple(replace(scan, outer=_sliced(rest, scan, end, None)) for scan in loop.scan_inputs)
+    scans = tuple(replace(scan, outer=_slice_steps(rest, scan, end, None)) for scan in loop.scan_inputs)
     left = copy_with_states(replace(loop, scan_inputs=scans), _states_with(loop, finals), ctx)
     rest.nodes.append(left)
     whole = list(left.outputs[: len(finals)])
@@ -194,7 +194,7 @@ def _states_with(loop: ScanView, initial: Sequence[ir.Value]) -> list[State]:
     return [replace(state, initial=value) for state, value in zip(loop.states, initial, strict=True)]
 
 
-def _over_a_block(loop: ScanView, cut: _StepCut, states: Sequence[ir.Value], ctx: Context) -> tuple[ir.Node, list[ScanInput]]:
+def _block_scan(loop: ScanView, cut: _StepCut, states: Sequence[ir.Value], ctx: Context) -> tuple[ir.Node, list[ScanInput]]:
     """Return a Scan over one block that starts with ``states``, and its scan inputs, which read the block."""
     scans = []
     for scan in loop.scan_inputs:
@@ -208,7 +208,7 @@ def _over_a_block(loop: ScanView, cut: _StepCut, states: Sequence[ir.Value], ctx
     return node, scans
 
 
-def _over_blocks(
+def _blocks_scan(
     loop: ScanView, cut: _StepCut, sizes: tuple[ir.Value, ir.Value, ir.Value], build: Builder, ctx: Context
 ) -> tuple[ir.Node, ir.Node]:
     """Write a Scan over all full blocks to ``build``. Return the inner Scan over one block, and the outer Scan.
@@ -216,11 +216,11 @@ def _over_blocks(
     ``sizes``: the number of blocks, of steps in one block, and of steps in all blocks.
     """
     names, begun, (blocks, length, end) = ctx.names, _initial_values(loop, ctx), sizes
-    inner, scans = _over_a_block(loop, cut, begun, ctx)
+    inner, scans = _block_scan(loop, cut, begun, ctx)
     states = [
         State(state.initial, mine, result, None) for state, mine, result in zip(loop.states, begun, inner.outputs, strict=False)
     ]
-    heads = [_sliced(build, scan, None, end) for scan in loop.scan_inputs]
+    heads = [_slice_steps(build, scan, None, end) for scan in loop.scan_inputs]
     read = [
         ScanInput(reshape_first_axes(build, head, [-1, cut.length], 1, head, [blocks, length]), block.outer, reverse=block.reverse)
         for head, block in zip(heads, scans, strict=True)
@@ -237,7 +237,7 @@ def _over_blocks(
     return inner, outer
 
 
-def _sliced(build: Builder, scan: ScanInput, start: ir.Value | None, end: ir.Value | None) -> ir.Value:
+def _slice_steps(build: Builder, scan: ScanInput, start: ir.Value | None, end: ir.Value | None) -> ir.Value:
     """Return the rows that ``scan`` reads in steps ``start`` (not 0) to ``end`` - 1. None means no limit."""
     if scan.reverse:
         start, end = (None if step is None else build.op("Neg", step) for step in (end, start))

@@ -104,28 +104,28 @@ class ClosedForm:
         if isinstance(loop.steps, int) and loop.steps < 1:
             return NOTHING_HERE
         reason = plan_is_faster(loop, ctx, *self.work) or (no_fallback(ctx) if self.needs_fallback else None)
-        reason = reason or self._too_dear(ctx)
+        reason = reason or self._cost_reason(ctx)
         if reason is not None:
             return reason
         unknown = states_of_unknown_width(loop, StepSizes.of(loop, ctx)) if self.checks_width else []
         if not unknown or not can_check_width(loop, ctx):
-            return self._written(ctx)
+            return self._form_patch(ctx)
         with discarding_context(ctx) as trial_ctx:
-            patch = self._written(trial_ctx)
+            patch = self._form_patch(trial_ctx)
         if isinstance(patch, NotApplicable):
             return patch
         contexts = (replace(ctx, options=replace(ctx.options, assumed_dim=size)) for size in _WIDTHS)
-        sizes = StepSizes.of(loop, next((context for context in contexts if self._too_dear(context) is None), ctx))
+        sizes = StepSizes.of(loop, next((context for context in contexts if self._cost_reason(context) is None), ctx))
         names = ", ".join(f"'{state.inner.name}'" for state in unknown)
         widest = min(sizes.step_bytes(state.inner) for state in unknown)
         return width_patch(loop, unknown, widest, ("COST-LINEAR", names, "all steps at once", "each takes"), ctx)
 
-    def _too_dear(self, ctx: Context) -> NotApplicable | None:
+    def _cost_reason(self, ctx: Context) -> NotApplicable | None:
         if isinstance(self.loop.steps, int):
             return self.cost(self.loop.steps, ctx)
         return self.cost(StepSizes.of(self.loop, ctx).steps, ctx) if self.steps == ANY_NUMBER else None
 
-    def _written(self, ctx: Context) -> Patch | NotApplicable:
+    def _form_patch(self, ctx: Context) -> Patch | NotApplicable:
         loop, stacks, inside = self.loop, Stacks(self.loop, ctx.builder()), ctx.builder()
         form = self.write(stacks, inside, ctx)
         if isinstance(form, NotApplicable):
@@ -201,7 +201,7 @@ def passes_ns(costs: Costs, operators: int, size: int, near: int, passes: tuple[
 
 
 def over_budget(work: str, size: int, ctx: Context, when: str = "at a time") -> NotApplicable | None:
-    """Return a reason if ``work`` needs more memory than the budget. It needs ``size`` bytes."""
+    """Return a reason if ``work``, which needs ``size`` bytes of memory, exceeds the memory budget."""
     limit = ctx.options.memory_budget
     return NotApplicable("MEMORY-BUDGET", f"{work} about {size} bytes {when} (limit {limit})") if size > limit else None
 
@@ -209,7 +209,7 @@ def over_budget(work: str, size: int, ctx: Context, when: str = "at a time") -> 
 def least_steps(loop: ScanView, ctx: Context, first: int, pays: Callable[[int], bool]) -> int | None:
     """Return the least number of steps, at least ``first``, for which a form pays off.
 
-    Return None if the number of steps is known, a size of a state is unknown, or the form does not pay off for the usual number.
+    Return None if the number of steps is known, a size of a state is unknown, or the form does not pay off for the usual steps.
     """
     rows = [static_dims(state.inner) for state in loop.states]
     if isinstance(loop.steps, int) or any(dims is None or 0 in dims for dims in rows):
@@ -223,7 +223,7 @@ def least_steps(loop: ScanView, ctx: Context, first: int, pays: Callable[[int], 
 def steps_unknown(pays: Callable[[int], bool]) -> NotApplicable:
     """Return the reason that the number of steps is unknown.
 
-    It names the least power of 2 for which the form pays off, if there is one. ``pays(n)``: True if it does for n steps.
+    It names the least power of 2 for which the form pays off, if there is one. ``pays(n)``: True if the form pays off for n steps.
     """
     count = next((1 << power for power in range(1, _LONGEST) if pays(1 << power)), None)
     ahead = "" if count is None else f"; for {count} or more steps, blocks of steps would be faster, by an estimate"

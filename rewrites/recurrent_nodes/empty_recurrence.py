@@ -15,7 +15,7 @@ Works around ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS and ORT-RECUR
 from rewrites.graph.context import Context
 from rewrites.graph.marks import WAS_REFUSED
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
-from rewrites.recurrent_nodes.guarded import under_if
+from rewrites.recurrent_nodes.guarded import guard_with_if
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -23,7 +23,7 @@ __all__ = ["RULE", "check"]
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if a size may be 0 and onnxruntime can run the node only because of a rewrite."""
-    return under_if(view, ctx) if WAS_REFUSED.on(view.node) else NOTHING_HERE
+    return guard_with_if(view, ctx) if WAS_REFUSED.on(view.node) else NOTHING_HERE
 
 
 RULE = Rule("empty-recurrence", "rnn_nodes", "recurrent node", check)

@@ -111,35 +111,35 @@ def _write_scans(
     ctx: Context, b: Builder, view: RecurrentNode, initial: list[ir.Value], lengths: ir.Value | None
 ) -> list[ir.Value]:
     """Write the Scans of all directions, and return Y and the final states."""
-    live = None if lengths is None else _live_steps(b, view, lengths)
-    parts = [_direction(ctx, b, view, which, initial, live) for which in range(view.directions)]
+    is_running = None if lengths is None else _running_steps(b, view, lengths)
+    parts = [_direction(ctx, b, view, which, initial, is_running) for which in range(view.directions)]
     sequence = concat(b, [unsqueeze(b, part[0], [1]) for part in parts], 1)
     finals = zip(*(part[1:] for part in parts), strict=True)
     return [sequence, *(concat(b, [unsqueeze(b, part, [0]) for part in each], 0) for each in finals)]
 
 
-def _live_steps(b: Builder, view: RecurrentNode, lengths: ir.Value) -> ir.Value:
-    """Return a mask [T, B, 1] that is True where the step is before the end of the row."""
+def _running_steps(b: Builder, view: RecurrentNode, lengths: ir.Value) -> ir.Value:
+    """Return a mask [steps, rows, 1] that is True if the step is before the end of the row."""
     time = count_up(b, shape_of(b, view.x, 0))
     return unsqueeze(b, b.op("Less", unsqueeze(b, time, [1]), unsqueeze(b, lengths, [0])), [2])
 
 
 def _direction(
-    ctx: Context, b: Builder, view: RecurrentNode, which: int, initial: list[ir.Value], live: ir.Value | None
+    ctx: Context, b: Builder, view: RecurrentNode, which: int, initial: list[ir.Value], is_running: ir.Value | None
 ) -> list[ir.Value]:
     backwards = view.reverse[which]
     weights, xw = _outside(b, view, which)
     dims = [None, None] if view.x.shape is None else shape_dims(view.x.shape)[:2]
     width = GATES[view.kind] * view.hidden
     scans = [ScanInput(xw, _inner(ctx, xw, "xw", [dims[1], width]), 0, backwards)]
-    if live is not None:
-        scans.append(ScanInput(live, _inner(ctx, live, "live", [dims[1], 1]), 0, backwards))
+    if is_running is not None:
+        scans.append(ScanInput(is_running, _inner(ctx, is_running, "live", [dims[1], 1]), 0, backwards))
     firsts = [squeeze(b, slice_axis(b, first, 0, which, which + 1) if view.directions > 1 else first, [0]) for first in initial]
     before = [_inner(ctx, first, name, [dims[1], view.hidden]) for first, name in zip(firsts, "hc", strict=False)]
     inside = b.another()
     after = write_step(inside, view, view.functions[which], scans[0].inner, before, weights)
     result = after[0]
-    if live is not None:
+    if is_running is not None:
         assert view.dtype is not None
         result = where(inside, scans[1].inner, after[0], b.const(np.array(0, view.dtype.numpy())))
         after = [where(inside, scans[1].inner, new, old) for new, old in zip(after, before, strict=True)]
@@ -161,13 +161,13 @@ def _outside(b: Builder, view: RecurrentNode, which: int) -> tuple[Weights, ir.V
     """
     size, kind = view.hidden, view.kind
 
-    def own(name: str) -> ir.Value | None:
+    def of_direction(name: str) -> ir.Value | None:
         value = view.input(name)
         if value is None:
             return None
         return squeeze(b, slice_axis(b, value, 0, which, which + 1) if view.directions > 1 else value, [0])
 
-    w, r, bias, peepholes = own("W"), own("R"), own("B"), own("P")
+    w, r, bias, peepholes = of_direction("W"), of_direction("R"), of_direction("B"), of_direction("P")
     assert w is not None
     assert r is not None
     inner_bias = None

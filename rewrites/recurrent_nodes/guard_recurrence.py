@@ -10,7 +10,7 @@ Works around ORT-GRU-NO-STEPS and ORT-RECURRENT-NO-ROWS.
 
 from rewrites.graph.context import Context
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
-from rewrites.recurrent_nodes.guarded import under_if
+from rewrites.recurrent_nodes.guarded import guard_with_if
 from rewrites.rule import NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -18,7 +18,7 @@ __all__ = ["RULE", "check"]
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if the inputs may have a size of 0 on which onnxruntime aborts."""
-    return under_if(view, ctx)
+    return guard_with_if(view, ctx)
 
 
 RULE = Rule("guard-recurrence", "rnn_nodes", "recurrent node", check, use="asked")

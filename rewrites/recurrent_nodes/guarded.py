@@ -29,7 +29,7 @@ from rewrites.ops.versions import concat, reduce, shape_of, slice_axis, squeeze
 from rewrites.recurrent_nodes.expand import initial_states, zeros_of
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch
 
-__all__ = ["can_run_on_zeros", "empty_like", "is_guarded", "step_on_zeros", "under_if"]
+__all__ = ["can_run_on_zeros", "empty_like", "is_guarded", "step_on_zeros", "guard_with_if"]
 
 _DEEPEST = 8
 _ALL_AXES = 1 << 31
@@ -45,11 +45,11 @@ def is_guarded(ctx: Context, graph: ir.Graph | ir.Function | None, x: ir.Value, 
     owner = None if not isinstance(graph, ir.Graph) or graph is ctx.model.graph else ctx.if_around(graph)
     if owner is None:
         return False
-    asked = list(_asked(owner.inputs[0], 0))
-    return all(any(axis in range(*part) and _is_same_size(value, x, axis) for value, part in asked) for axis in axes)
+    tested = list(_tested_sizes(owner.inputs[0], 0))
+    return all(any(axis in range(*part) and _is_same_size(value, x, axis) for value, part in tested) for axis in axes)
 
 
-def _asked(value: ir.Value | None, depth: int) -> Iterator[tuple[ir.Value, tuple[int, int]]]:
+def _tested_sizes(value: ir.Value | None, depth: int) -> Iterator[tuple[ir.Value, tuple[int, int]]]:
     """Yield each tensor whose sizes are used to compute ``value``.
 
     Each item is a pair (tensor, (start, end)): the sizes of the axes from ``start`` to ``end`` - 1 are used.
@@ -67,7 +67,7 @@ def _asked(value: ir.Value | None, depth: int) -> Iterator[tuple[ir.Value, tuple
             yield source, (start + rank if start < 0 else start, end + rank if end < 0 else end)
         return
     for operand in node.inputs:
-        yield from _asked(operand, depth + 1)
+        yield from _tested_sizes(operand, depth + 1)
 
 
 def _is_same_size(left: ir.Value, right: ir.Value, axis: int) -> bool:
@@ -78,11 +78,11 @@ def _is_same_size(left: ir.Value, right: ir.Value, axis: int) -> bool:
     return is_one_size(left.shape.dims[axis]) and equal(left.shape.dims[axis], right.shape.dims[axis])
 
 
-def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that puts a recurrent node into an If, which skips the node without steps or rows."""
+def guard_with_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
+    """Return a patch that puts a recurrent node into an If. The If skips the node if there are no steps or no rows."""
     if view.batch_first or GUARDED.on(view.node):
         return NOTHING_HERE
-    free = [axis for axis in _harmful(view) if _may_be_0(view, axis)]
+    free = [axis for axis in _unsafe_axes(view) if _may_be_0(view, axis)]
     keeps_states = not UNSHIELDED.on(view.node) and any(state is not None for state in view.states)
     if free and _STEPS not in free and keeps_states and _may_be_0(view, _STEPS):
         free = [_STEPS, *free]
@@ -115,7 +115,7 @@ def under_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     return Patch(f"put it under an If that skips it for sequences without {what}", edit)
 
 
-def _harmful(view: RecurrentNode) -> list[int]:
+def _unsafe_axes(view: RecurrentNode) -> list[int]:
     """Return the axes (0: steps, 1: rows) along which onnxruntime does not handle a size of 0 correctly."""
     bare = view.input("sequence_lens") is None
     if view.kind == "LSTM" and UNSHIELDED.on(view.node):

@@ -16,7 +16,7 @@ import numpy as np
 
 from rewrites.ops.rnn.functions import Function
 
-__all__ = ["ActivationForm", "complement", "merge_clips", "multiple", "normal_form", "stretched"]
+__all__ = ["ActivationForm", "complement", "merge_clips", "multiple", "normal_form", "scaled_and_shifted"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _bounds(function: Function) -> tuple[float, float]:
     return function.alpha, function.beta
 
 
-def stretched(function: Function, factor: float, added: float) -> ActivationForm | None:
+def scaled_and_shifted(function: Function, factor: float, added: float) -> ActivationForm | None:
     """Return ``factor * function(x) + added`` as another activation function, or None if there is none.
 
     For example, ``0.5 * tanh(x) + 0.5`` is ``sigmoid(2 * x)``.

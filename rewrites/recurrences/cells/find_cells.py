@@ -147,7 +147,7 @@ def _cells_of_weights(weights: tuple[ir.Value, ...], find: Callable[[Numbers], l
     others = [find(base | {weight: np.asarray(base[weight] + changes[weight])}) for weight in weights]
     others.append(find(last))
     for index, match in enumerate(matches):
-        same = [other[index].cell for other in others if index < len(other) and _are_alike(match.cell, other[index].cell)]
+        same = [other[index].cell for other in others if index < len(other) and _have_same_structure(match.cell, other[index].cell)]
         recipes = _recipes(match.cell, same, base, changes, last) if len(same) == len(others) else None
         if recipes is not None:
             yield replace(match, cell=replace(match.cell, recipes=recipes), weights=weights)
@@ -158,8 +158,8 @@ def _recipes(cell: Cell, others: Sequence[Cell], base: Numbers, changes: Numbers
 
     Args:
         cell: The cell as read with the weights ``base``.
-        others: The cell as read with other contents of the weights. For each weight, there is a cell with ``changes`` added to only
-            this weight. The last cell is the one for the weights ``last``.
+        others: The cell as read with other contents of the weights. First one cell for each weight, read with ``changes`` added
+            to this weight only. Then one more cell, read with the contents ``last`` of all weights.
         base: The first contents of the weights.
         changes: The integers that are added to each weight.
         last: New contents of all weights, which confirm the result.
@@ -195,7 +195,7 @@ def _changes(weights: Sequence[ir.Value]) -> dict[ir.Value, np.ndarray]:
     return changes
 
 
-def _are_alike(cell: Cell, other: Cell) -> bool:
+def _have_same_structure(cell: Cell, other: Cell) -> bool:
     return all(getattr(cell, name) == getattr(other, name) for name in _STRUCTURE) and all(
         np.shape(getattr(cell, name)) == np.shape(getattr(other, name)) for name in ARRAYS
     )

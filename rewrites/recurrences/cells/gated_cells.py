@@ -27,7 +27,7 @@ def gru(candidate: Candidate) -> Cell | None:
     for z, n in _update_gates(candidate):
         update = candidate.weights(z.of)
         is_linear = len(n.of.products) == 1
-        reset = _after_matrix(candidate, n.of) if is_linear else _before_matrix(candidate, n.of)
+        reset = _reset_after_matrix(candidate, n.of) if is_linear else _reset_before_matrix(candidate, n.of)
         if update is None or reset is None:
             continue
         r, new, new_bias = reset
@@ -45,7 +45,7 @@ _Reset = tuple[Activation, GateWeights, np.ndarray]
 
 def _update_gates(candidate: Candidate) -> Iterator[tuple[Activation, Activation]]:
     """Yield pairs (z, n) such that the next hidden state is n + z * (h - n)."""
-    h, terms = candidate.itself, terms_of(candidate.next)
+    h, terms = candidate.hidden_before, terms_of(candidate.next)
     for gate in candidate.activations():
         for n, new in terms:
             if gate.name not in NATIVE or gate.key == n.key:
@@ -57,7 +57,7 @@ def _update_gates(candidate: Candidate) -> Iterator[tuple[Activation, Activation
                 yield other, n
 
 
-def _after_matrix(candidate: Candidate, argument: Polynomial) -> _Reset | None:
+def _reset_after_matrix(candidate: Candidate, argument: Polynomial) -> _Reset | None:
     """Read the argument of the new state if the reset gate is applied after the recurrent matrix.
 
     Return None if the argument does not have this form.
@@ -74,7 +74,7 @@ def _after_matrix(candidate: Candidate, argument: Polynomial) -> _Reset | None:
     return gates[0], GateWeights(outside.w, inside.r, outside.bias), inside.bias
 
 
-def _before_matrix(candidate: Candidate, argument: Polynomial) -> _Reset | None:
+def _reset_before_matrix(candidate: Candidate, argument: Polynomial) -> _Reset | None:
     """Read the argument of the new state if the reset gate is applied before the recurrent matrix.
 
     Return None if the argument does not have this form.
@@ -88,7 +88,7 @@ def _before_matrix(candidate: Candidate, argument: Polynomial) -> _Reset | None:
     if outside is None or outside.r.any():
         return None
     for atom in (atom for part in product.products.values() for atom in part.atoms):
-        if isinstance(atom, Activation) and (atom.alone * candidate.itself).key == product.key:
+        if isinstance(atom, Activation) and (atom.alone * candidate.hidden_before).key == product.key:
             matrix = argument.affine.terms[derived[0]]
             return atom, GateWeights(outside.w, matrix.T, outside.bias), np.zeros(candidate.size)
     return None

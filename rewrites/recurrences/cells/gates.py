@@ -62,9 +62,9 @@ def atoms_of(polynomial: Polynomial) -> list[Atom]:
 
 
 def terms_of(polynomial: Polynomial) -> list[tuple[Activation, Polynomial]]:
-    """Return the activations, multiples of activations and linear maps that may be summands.
+    """Return the activations, multiples of activations and linear maps in the products of ``polynomial``.
 
-    They come from the atoms of the products of ``polynomial``. Each is a pair: the summand as an activation, and as a polynomial.
+    The caller tries to write ``polynomial`` with these terms as summands. A term is a pair (activation, polynomial) of equal value.
     """
     terms: dict[Hashable, tuple[Activation, Polynomial]] = {}
     for product in polynomial.products.values():
@@ -118,7 +118,7 @@ class Candidate:
         return self.next.width
 
     @lazy
-    def itself(self) -> Polynomial:
+    def hidden_before(self) -> Polynomial:
         """The hidden state before the step, as a polynomial."""
         return Polynomial(LinearMap.source(self.key, self.size))
 

@@ -80,7 +80,7 @@ class Interpretation(Reading):
         for state in self.loop.states:
             self._known[state.inner] = self._state(state)
         for scan in self.loop.scan_inputs:
-            self._known[scan.inner] = self._slices(scan)
+            self._known[scan.inner] = self._read_scan_input(scan)
         for value, outcome in assumed.items():
             self._assume(value, outcome)
         for node in self.loop.body:
@@ -98,19 +98,19 @@ class Interpretation(Reading):
         results: Sequence[AbstractValue] | None = None
         if node.domain == "":
             try:
-                results = self._decided(node) or (None if read is None else read(self, node))
+                results = self._read_assumed(node) or (None if read is None else read(self, node))
             except TooComplex:
                 results = None
         known.update(zip(node.outputs, results or [None] * len(node.outputs), strict=True))
 
-    def _decided(self, node: ir.Node) -> Sequence[AbstractValue] | None:
+    def _read_assumed(self, node: ir.Node) -> Sequence[AbstractValue] | None:
         """Read a node whose result follows from an assumed condition. Return None for any other node."""
         if not any(value in self.decided for value in node.inputs):
             return None
         operands = [self.abstract(value) for value in node.inputs]
         first, output = operands[0], node.outputs[0]
         if node.op_type == "Where" and node.inputs[0] in self.decided and isinstance(first, np.ndarray):
-            return self._chosen(node, operands[1 if first.item() else 2])
+            return self._read_chosen_branch(node, operands[1 if first.item() else 2])
         outcome: np.ndarray | None = None
         if node.op_type in _COMBINE:
             arrays = [operand.reshape(()) for operand in operands if isinstance(operand, np.ndarray) and operand.size == 1]
@@ -127,12 +127,12 @@ class Interpretation(Reading):
         self.decided.add(output)
         return [np.asarray(outcome).reshape((1,) * (rank_of(output) or 0))]
 
-    def _chosen(self, node: ir.Node, chosen: AbstractValue) -> Sequence[AbstractValue] | None:
+    def _read_chosen_branch(self, node: ir.Node, chosen: AbstractValue) -> Sequence[AbstractValue] | None:
         """Return the abstract value of the branch that a Where chooses, or None if it would be broadcast."""
         branch = next((value for value in node.inputs[1:] if value is not None and self.abstract(value) is chosen), None)
         if branch is None or chosen is None or rank_of(branch) != rank_of(node.outputs[0]):
             return [chosen] if isinstance(chosen, np.ndarray) and chosen.size == 1 else None
-        return None if isinstance(chosen, Features) and _is_spread(chosen, node.outputs[0]) else [chosen]
+        return None if isinstance(chosen, Features) and _may_be_broadcast(chosen, node.outputs[0]) else [chosen]
 
     @property
     def inputs(self) -> list[tuple[Hashable, Scanned]]:
@@ -163,13 +163,13 @@ class Interpretation(Reading):
         self.dims[key] = tuple(lead[skipped:])
         return Features(tuple(lead), (width,), (Polynomial(LinearMap.source(key, width)),))
 
-    def _slices(self, scan: ScanInput) -> Features | None:
-        whole = self._outside(scan.outer, scan, 0)
+    def _read_scan_input(self, scan: ScanInput) -> Features | None:
+        whole = self._read_outside(scan.outer, scan, 0)
         if whole is None or rank_of(scan.inner) is None:
             return None
         return Features(whole.dims[1:], whole.shape, whole.runs)
 
-    def _outside(self, value: ir.Value, scan: ScanInput, depth: int) -> Features | None:
+    def _read_outside(self, value: ir.Value, scan: ScanInput, depth: int) -> Features | None:
         """Read ``value``, a tensor outside the loop from which the scan input ``scan`` is computed.
 
         The first leading axis of the returned features is the steps axis.
@@ -179,7 +179,7 @@ class Interpretation(Reading):
             inside: dict[ir.Value, Features] = {}
             for operand in node.inputs:
                 if operand is not None and operand not in self._known and self.constants.of(operand) is None:
-                    features = self._outside(operand, scan, depth + 1)
+                    features = self._read_outside(operand, scan, depth + 1)
                     if features is None:
                         break
                     inside[operand] = features
@@ -210,10 +210,10 @@ class Interpretation(Reading):
         return all(list(self.dims.get(key, ())) == lead and None not in lead for key in whole.affine.terms)
 
 
-def _is_spread(branch: Features, result: ir.Value) -> bool:
-    """Return True if ``branch`` may be broadcast to ``result``.
+def _may_be_broadcast(branch: Features, result: ir.Value) -> bool:
+    """Return True if an axis has size 1 in ``branch``, but may have another size in ``result``.
 
-    This is so if an axis has size 1 in ``branch``, but may have another size in ``result``.
+    A Where then repeats ``branch`` along this axis.
     """
     sizes = (*branch.dims, *branch.shape)
     dims = [None] * len(sizes) if result.shape is None else result.shape.dims

@@ -44,10 +44,11 @@ class Mask:
         """Return True if rows that do not take the step keep ``state``."""
         return self.kept.are_same(state.next, state.inner)
 
-    def otherwise(self, value: ir.Value) -> np.ndarray | State | None:
-        """Return what ``value`` is in rows that do not take the step.
+    def value_when_inactive(self, value: ir.Value) -> np.ndarray | State | None:
+        """Return the contents of ``value`` in rows that do not take the step.
 
-        Return an array if ``value`` is constant in these rows, a state if it equals the old value of this state, otherwise None.
+        Returns:
+            An array if ``value`` is constant in these rows. A state if ``value`` equals this state before the step. Otherwise None.
         """
         whole = self.kept.whole(value)
         if whole is None:
@@ -120,11 +121,11 @@ def _conditions(loop: ScanView) -> list[ir.Value]:
 
 
 def _is_for_rows(value: ir.Value, reading: Interpretation, lead: Dims) -> bool:
-    """Return True if ``value``, a condition, has one element for each row, or one element for all rows.
+    """Return True if the condition ``value`` has one element for each row, or one element for all rows.
 
-    ``lead``: the axes of the rows. An axis of unknown size is accepted: its size is either 1 or the number of rows. If there are
-    several axes of rows, they are merged into one axis, along which a size of 1 can no longer be broadcast. So all sizes must then
-    be equal to those of ``lead``.
+    ``lead`` holds the axes of the rows. With one such axis, the condition may have an unknown size along this axis: the size is 1
+    or the number of rows. Several axes are later merged into one axis, and a size of 1 could then not be broadcast. With several
+    axes, all sizes of the condition must therefore equal those of ``lead``.
     """
     if value.shape is None:
         return False

@@ -37,7 +37,7 @@ from rewrites.recurrences.cells.cell import Cell
 from rewrites.recurrences.cells.features import Dims
 from rewrites.recurrences.cells.prefix_masks import lengths_behind
 
-__all__ = ["NativeResults", "has_run", "join_rows", "part_rows", "write_guarded", "write_native"]
+__all__ = ["NativeResults", "has_taken_step", "join_rows", "split_rows", "write_guarded", "write_native"]
 
 _INT64, _INT32 = int(ir.DataType.INT64), int(ir.DataType.INT32)
 
@@ -84,8 +84,8 @@ def write_native(
         sequence, finals = _write_first_steps(b, cell, x, initial, reverse, mask, lengths)
     else:
         sequence, finals = _write_running_steps(b, cell, x, initial, reverse, mask)
-    states = [part_rows(b, final, lead, 0, cell.size) for final in finals]
-    sequence = part_rows(b, sequence, lead, 1, cell.size)
+    states = [split_rows(b, final, lead, 0, cell.size) for final in finals]
+    sequence = split_rows(b, sequence, lead, 1, cell.size)
     return NativeResults(_reversed(b, sequence) if turns else sequence, states)
 
 
@@ -140,8 +140,8 @@ def _states_after(b: Builder, lengths: ir.Value, initial: list[ir.Value], finals
     return [where(b, ran, final, state) for state, final in zip(initial, finals, strict=True)]
 
 
-def has_run(b: Builder, mask: ir.Value, backwards: bool) -> ir.Value:
-    """Return a bool tensor shaped like ``mask``: True from the first step on that the row takes.
+def has_taken_step(b: Builder, mask: ir.Value, backwards: bool) -> ir.Value:
+    """Return a bool tensor shaped like ``mask``, which is True once the row has taken a step.
 
     ``mask`` is [steps, ..., 1]. ``backwards``: True if the last step comes first.
     """
@@ -219,7 +219,7 @@ def join_rows(b: Builder, value: ir.Value, lead: Dims, before: int, width: int) 
     return value if len(lead) == 1 else reshape(b, value, [*[0] * before, count, width])
 
 
-def part_rows(b: Builder, value: ir.Value, lead: Dims, before: int, width: int) -> ir.Value:
+def split_rows(b: Builder, value: ir.Value, lead: Dims, before: int, width: int) -> ir.Value:
     """Split the axis of rows, which follows the first ``before`` axes, into the axes ``lead``."""
     if len(lead) == 0:
         return squeeze(b, value, [before])

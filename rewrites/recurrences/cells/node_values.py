@@ -23,7 +23,7 @@ from rewrites.recurrences.cells.cell import Cell, source_of
 from rewrites.recurrences.cells.features import Dims, Features
 from rewrites.recurrences.cells.interpretation import Interpretation
 from rewrites.recurrences.cells.masks import CellMatch, Mask
-from rewrites.recurrences.cells.native_node import NativeResults, has_run, join_rows, part_rows, write_guarded, write_native
+from rewrites.recurrences.cells.native_node import NativeResults, has_taken_step, join_rows, split_rows, write_guarded, write_native
 from rewrites.recurrences.cells.suitability import reverses_slowly
 
 __all__ = ["NodeValues", "Remainder", "remainder", "write_node"]
@@ -43,16 +43,16 @@ class Remainder:
 
     Args:
         states: The states that remain.
-        after: The body values that equal the next hidden state.
-        elsewhere: Body values that equal the next hidden state only in rows that take the step; their constants in other rows.
+        equal_to_next: The body values that equal the next hidden state.
+        equal_when_active: Body values that equal the next hidden state in rows that take the step, and a constant in other rows.
         followers: The states that equal the hidden state except for their initial values.
         choices: Where nodes, each with the index of an operand that the next hidden state may replace.
-        needs_previous: Those of the hidden state and the followers whose values before the step are read.
+        needs_previous: The states whose values before the step are read. Only the hidden state and the followers can be here.
     """
 
     states: tuple[State, ...]
-    after: tuple[ir.Value, ...]
-    elsewhere: Mapping[ir.Value, np.ndarray] = field(default_factory=dict)
+    equal_to_next: tuple[ir.Value, ...]
+    equal_when_active: Mapping[ir.Value, np.ndarray] = field(default_factory=dict)
     followers: tuple[State, ...] = ()
     choices: tuple[tuple[ir.Node, int], ...] = ()
     needs_previous: tuple[State, ...] = ()
@@ -67,7 +67,7 @@ def remainder(loop: ScanView, match: CellMatch) -> Remainder | None:
     cell, mask = match.cell, match.mask
     copied = through_identity(cell.hidden.next)
     assert copied is not None
-    after, elsewhere = [copied, cell.hidden.next], dict[ir.Value, np.ndarray]()
+    equal_to_next, equal_when_active = [copied, cell.hidden.next], dict[ir.Value, np.ndarray]()
     others = [state for state in loop.states if state not in cell.states]
     followers, choices = tuple[State, ...](), list[tuple[ir.Node, int]]()
     if mask is not None:
@@ -75,30 +75,30 @@ def remainder(loop: ScanView, match: CellMatch) -> Remainder | None:
         same = (state for state in others if active.dims.get(source_of(state)) == rows and mask.keeps(state))
         followers = tuple(state for state in same if active.are_same(state.next, cell.hidden.next))
         choices = _choices(loop, cell, mask)
-    for value in (value for node in loop.body for value in node.outputs if value not in after):
+    for value in (value for node in loop.body for value in node.outputs if value not in equal_to_next):
         if not match.reading.are_same(value, cell.hidden.next):
             continue
         if mask is None:
-            after.append(value)
+            equal_to_next.append(value)
         else:
-            otherwise = mask.otherwise(value)
-            if isinstance(otherwise, np.ndarray):
-                elsewhere[value] = otherwise
-            elif otherwise == cell.hidden:
-                after.append(value)
+            inactive_value = mask.value_when_inactive(value)
+            if isinstance(inactive_value, np.ndarray):
+                equal_when_active[value] = inactive_value
+            elif inactive_value == cell.hidden:
+                equal_to_next.append(value)
     states = tuple(state for state in others if state not in followers)
-    computed = {*after, *elsewhere, *(state.next for state in followers)}
+    computed = {*equal_to_next, *equal_when_active, *(state.next for state in followers)}
     wanted = [*(output.inner for output in loop.scan_outputs), *(state.next for state in states)]
-    needed = _read_by(wanted, loop, computed, choices)
+    needed = _needed_values(wanted, loop, computed, choices)
     if cell.cell is not None and needed & {cell.cell.inner, cell.cell.next}:
         if mask is not None:
             return None
         states = (*states, cell.cell)
-        needed = _read_by([*wanted, cell.cell.next], loop, computed, choices)
+        needed = _needed_values([*wanted, cell.cell.next], loop, computed, choices)
     previous = tuple(state for state in (cell.hidden, *followers) if state.inner in needed)
-    used = [value for value in after if value in (copied, cell.hidden.next) or value in needed]
-    elsewhere = {value: numbers for value, numbers in elsewhere.items() if value in needed}
-    return Remainder(states, tuple(dict.fromkeys(used)), elsewhere, followers, tuple(choices), previous)
+    used = [value for value in equal_to_next if value in (copied, cell.hidden.next) or value in needed]
+    equal_when_active = {value: numbers for value, numbers in equal_when_active.items() if value in needed}
+    return Remainder(states, tuple(dict.fromkeys(used)), equal_when_active, followers, tuple(choices), previous)
 
 
 def _choices(loop: ScanView, cell: Cell, mask: Mask) -> list[tuple[ir.Node, int]]:
@@ -120,12 +120,12 @@ def _choices(loop: ScanView, cell: Cell, mask: Mask) -> list[tuple[ir.Node, int]
     return choices
 
 
-def _read_by(
+def _needed_values(
     wanted: Sequence[ir.Value], loop: ScanView, computed: set[ir.Value], choices: Sequence[tuple[ir.Node, int]]
 ) -> set[ir.Value]:
-    """Return ``wanted`` and the body values that are needed to compute them.
+    """Return the body values that are needed to compute ``wanted``, including ``wanted``.
 
-    The native node provides the values ``computed``. ``choices``: Where nodes, with the index of an operand that is not needed.
+    The native node provides the values ``computed``. ``choices``: Where nodes, each with the index of an operand to ignore.
     """
     waiting, needed, chosen = list(wanted), set[ir.Value](), dict(choices)
     while waiting:
@@ -145,17 +145,17 @@ def write_node(stacks: Stacks, match: CellMatch, rest: Remainder, ctx: Context) 
     """Write the native node and return its values, or a reason if the mask or a size is not known."""
     cell, reading, mask, lead = match.cell, match.reading, match.mask, match.lead
     b, backwards = stacks.build, stacks.backwards
-    for value in (*rest.after, *rest.elsewhere):
+    for value in (*rest.equal_to_next, *rest.equal_when_active):
         if not _can_be_shaped(value, _features(reading, value), lead):
             return NotApplicable(
                 "CELL-ROWS", f"the sizes of '{value.name}', which holds the rows of the {cell.op_type}, are not known"
             )
-    runs = None if mask is None else _stacked(stacks, mask, len(lead))
+    runs = None if mask is None else _mask_of_all_steps(stacks, mask, len(lead))
     if isinstance(runs, NotApplicable):
         return runs
-    inputs = [_input(stacks, reading, key, width, lead) for key, width in cell.sources]
+    inputs = [_source_rows(stacks, reading, key, width, lead) for key, width in cell.sources]
     if not inputs:
-        cell, inputs = _with_input(stacks, cell)
+        cell, inputs = _with_zero_input(stacks, cell)
     reversals = ctx.opset >= since.SLICE_INPUTS and reverses_slowly(cell, lead, ctx.options)
 
     def write(part: Builder) -> NativeResults:
@@ -167,19 +167,19 @@ def write_node(stacks: Stacks, match: CellMatch, rest: Remainder, ctx: Context) 
     native.sequence.shape = ir.Shape([None if native.sequence.shape is None else native.sequence.shape[0], *lead, cell.size])
     for final in native.states:
         final.shape = ir.Shape([*lead, cell.size])
-    body = list(rest.after)
+    body = list(rest.equal_to_next)
     results: list[tuple[ir.Value | None, ir.Value]] = [*zip([state.final for state in cell.states], native.states, strict=True)]
-    for value in rest.after:
-        stacks.set(value, _shaped(b, native.sequence, lead, _features(reading, value)))
-    for value, numbers in rest.elsewhere.items():
+    for value in rest.equal_to_next:
+        stacks.set(value, _reshaped(b, native.sequence, lead, _features(reading, value)))
+    for value, numbers in rest.equal_when_active.items():
         assert runs is not None
         constant = b.const(numbers.astype(cell.dtype.numpy()))
-        stacks.set(value, _shaped(b, where(b, runs, native.sequence, constant), lead, _features(reading, value)))
+        stacks.set(value, _reshaped(b, where(b, runs, native.sequence, constant), lead, _features(reading, value)))
         body.append(value)
     for state in rest.followers:
         assert runs is not None
         first = unsqueeze(b, state.initial, [0])
-        stacks.set(state.next, where(b, has_run(b, runs, backwards), native.sequence, first))
+        stacks.set(state.next, where(b, has_taken_step(b, runs, backwards), native.sequence, first))
         body.append(state.next)
         results.append((state.final, stacks.last(state.next)))
     for state in rest.needs_previous:
@@ -188,14 +188,14 @@ def write_node(stacks: Stacks, match: CellMatch, rest: Remainder, ctx: Context) 
     return NodeValues(list(dict.fromkeys(body)), results)
 
 
-def _input(stacks: Stacks, reading: Interpretation, key: Hashable, width: int, lead: Dims) -> ir.Value:
+def _source_rows(stacks: Stacks, reading: Interpretation, key: Hashable, width: int, lead: Dims) -> ir.Value:
     """Return the scanned source ``key``, reshaped to [steps, *lead, width].
 
     The leading axes of the scanned tensor must equal ``lead``, except for axes of size 1.
     """
     scanned, own = reading.scanned[key], reading.dims[key]
     value = stacks.ordered(scanned.outer, scanned.reverse)
-    return value if own == lead else part_rows(stacks.build, join_rows(stacks.build, value, own, 1, width), lead, 1, width)
+    return value if own == lead else split_rows(stacks.build, join_rows(stacks.build, value, own, 1, width), lead, 1, width)
 
 
 def _may_be_empty(loop: ScanView, cell: Cell, lead: Dims, masked: bool) -> bool:
@@ -219,7 +219,7 @@ def _can_be_shaped(value: ir.Value, features: Features, lead: Dims) -> bool:
     return (rank is None or rank == len(axes)) and (unknown <= 1 or features.dims == lead)
 
 
-def _shaped(b: Builder, stack: ir.Value, lead: Dims, features: Features) -> ir.Value:
+def _reshaped(b: Builder, stack: ir.Value, lead: Dims, features: Features) -> ir.Value:
     """Reshape ``stack`` [steps, *lead, width] to the axes of ``features``, which may add axes of size 1."""
     same = features.dims == lead
     if same and features.shape == (features.width,):
@@ -228,7 +228,7 @@ def _shaped(b: Builder, stack: ir.Value, lead: Dims, features: Features) -> ir.V
     return reshape(b, stack, [0, *sizes, *features.shape])
 
 
-def _stacked(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:
+def _mask_of_all_steps(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:
     """Return the mask of all steps, bool [steps, ..., 1], which is True if the row takes the step."""
     reason = stacks.add_all(nodes_computing(stacks.body, [mask.value]))
     if reason is not None:
@@ -240,7 +240,7 @@ def _stacked(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:
     return unsqueeze(stacks.build, runs, list(range(1, 1 + missing))) if missing else runs
 
 
-def _with_input(stacks: Stacks, cell: Cell) -> tuple[Cell, list[ir.Value]]:
+def _with_zero_input(stacks: Stacks, cell: Cell) -> tuple[Cell, list[ir.Value]]:
     """Add an input of zeros [steps, ..., 1] to a ``cell`` without inputs. The operators require one."""
     b, initial = stacks.build, cell.hidden.initial
     assert initial.dtype is not None

@@ -13,7 +13,7 @@ import numpy as np
 
 from rewrites.base.lazy import lazy
 from rewrites.ops.rnn.functions import Function
-from rewrites.recurrences.cells.activation_forms import ActivationForm, merge_clips, normal_form, stretched
+from rewrites.recurrences.cells.activation_forms import ActivationForm, merge_clips, normal_form, scaled_and_shifted
 from rewrites.recurrences.cells.linear_map import LinearMap, digest
 
 __all__ = ["Activation", "Atom", "Monomial", "Polynomial", "TooComplex", "uniform"]
@@ -245,5 +245,5 @@ def _sum(affine: LinearMap, products: Iterable[Monomial]) -> Polynomial:
     only = polynomial.monomial
     atom = None if only is None else only.activation
     factor, added = None if only is None else uniform(only.coefficient), uniform(affine.bias)
-    form = None if atom is None or factor is None or added is None else stretched(atom.function, factor, added)
+    form = None if atom is None or factor is None or added is None else scaled_and_shifted(atom.function, factor, added)
     return polynomial if atom is None or form is None else atom.rewritten(form).alone

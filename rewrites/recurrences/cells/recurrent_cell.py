@@ -61,15 +61,15 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NOTHING_HERE
     reason: NotApplicable | None = None
     for match in find_cells(loop, ctx.opset):
-        answer = _fused(loop, match, ctx)
+        answer = _native_node_patch(loop, match, ctx)
         is_a = match.cell.describe(True in directions, match.mask is not None)
         if isinstance(answer, Patch):
             return replace(answer, outcome=replace(answer.outcome, is_a=is_a))
         reason = replace(answer, is_a=is_a)
-    return reason or _why_no_cell(loop, ctx.opset)
+    return reason or _no_cell_reason(loop, ctx.opset)
 
 
-def _fused(loop: ScanView, match: CellMatch, ctx: Context) -> Patch | NotApplicable:
+def _native_node_patch(loop: ScanView, match: CellMatch, ctx: Context) -> Patch | NotApplicable:
     cell, mask = match.cell, match.mask
     absent = absent_from_target(cell, mask is not None, ctx.options.target)
     falls_back = absent is not None and stays_on_cpu(loop, ctx)
@@ -101,7 +101,7 @@ def _fused(loop: ScanView, match: CellMatch, ctx: Context) -> Patch | NotApplica
 
     def edit() -> list[ir.Node]:
         for node, index in rest.choices:
-            node.replace_input_with(index, rest.after[0])
+            node.replace_input_with(index, rest.equal_to_next[0])
         return read_stacks(stacks, [(value,) for value in values.body], rest.states, values.results, ctx)
 
     rows = "" if mask is None else ", over the steps that each row runs"
@@ -110,7 +110,7 @@ def _fused(loop: ScanView, match: CellMatch, ctx: Context) -> Patch | NotApplica
     return Patch(what, edit, outcome=PatchOutcome(native=cell.op_type, on_cpu=falls_back))
 
 
-def _why_no_cell(loop: ScanView, opset: int) -> NotApplicable:
+def _no_cell_reason(loop: ScanView, opset: int) -> NotApplicable:
     """Return the first operator, state or equation of ``loop`` that no recurrent cell has, as a reason.
 
     A quantized state is a reason, because a DynamicQuantizeLSTM quantizes differently. It was measured to quantize its input once,
@@ -150,15 +150,15 @@ def _agrees(match: CellMatch, ctx: Context) -> bool:
     states = cell.states
     wanted = [state.next for state in states]
     nodes = nodes_computing(reading.loop.body, wanted, () if mask is None else (mask.value,))
-    fed = {value for node in nodes for value in reads(node)} | {state.inner for state in states}
+    inputs = {value for node in nodes for value in reads(node)} | {state.inner for state in states}
     sources: dict[Hashable, np.ndarray] = {}
-    feeds = _random_feeds(match, sources, fed)
+    feeds = _draw_feeds(match, sources, inputs)
     if feeds is None or not all(key in sources for key, _ in cell.sources):
         return False
     draws = {weight: np.random.default_rng(5).standard_normal(static_dims(weight)) for weight in match.weights}
     fixed = {weight: array.astype(weight.dtype.numpy()) for weight, array in draws.items() if weight.dtype is not None}
     cell = cell.with_numbers({weight: array.astype(np.float64) for weight, array in fixed.items()})
-    results = _evaluated(nodes, {**feeds, **fixed}, wanted, ctx)
+    results = _evaluate(nodes, {**feeds, **fixed}, wanted, ctx)
     if results is None:
         return False
     before = [feeds[state.inner].astype(np.float64).reshape(-1, cell.size) for state in states]
@@ -178,8 +178,8 @@ def _agrees(match: CellMatch, ctx: Context) -> bool:
     return True
 
 
-def _random_feeds(match: CellMatch, sources: dict[Hashable, np.ndarray], fed: set[ir.Value]) -> dict[ir.Value, np.ndarray] | None:
-    """Return random numbers for the body inputs ``fed``. Put those of scanned tensors into ``sources``."""
+def _draw_feeds(match: CellMatch, sources: dict[Hashable, np.ndarray], inputs: set[ir.Value]) -> dict[ir.Value, np.ndarray] | None:
+    """Return random numbers for ``inputs`` of the body. Put those of scanned tensors into ``sources``."""
     rng = np.random.default_rng(7)
     reading, mask = match.reading, None if match.mask is None else match.mask.value
     loop, feeds, symbols = reading.loop, dict[ir.Value, np.ndarray](), dict[str, int]()
@@ -194,13 +194,13 @@ def _random_feeds(match: CellMatch, sources: dict[Hashable, np.ndarray], fed: se
         by_row = len(dims) == len(match.lead) + 1 and any(dim != 1 for dim in dims)
         shape = (*map(size, match.lead), 1) if by_row else (1,) * len(dims)
         feeds[mask] = np.asarray(rng.random(shape) < 0.5)
-    for state in (state for state in loop.states if state.inner in fed):
+    for state in (state for state in loop.states if state.inner in inputs):
         features = reading.features(state.inner)
         if features is None or state.inner.dtype is None:
             return None
         lead = [size(dim) for dim in reading.dims[source_of(state)]]
         feeds[state.inner] = rng.standard_normal([*lead, *features.shape]).astype(state.inner.dtype.numpy())
-    for scan in (scan for scan in loop.scan_inputs if scan.inner in fed and scan.inner is not mask):
+    for scan in (scan for scan in loop.scan_inputs if scan.inner in inputs and scan.inner is not mask):
         features, dtype = reading.features(scan.inner), scan.inner.dtype
         polynomial = None if features is None else features.whole()
         if features is None or polynomial is None or dtype is None or scan.inner.shape is None:
@@ -217,7 +217,7 @@ def _random_feeds(match: CellMatch, sources: dict[Hashable, np.ndarray], fed: se
     return feeds
 
 
-def _evaluated(
+def _evaluate(
     nodes: list[ir.Node], feeds: Mapping[ir.Value, np.ndarray], results: list[ir.Value], ctx: Context
 ) -> Sequence[np.ndarray] | None:
     """Run ``nodes`` and return ``results``; None if they read a value that is neither fed nor constant."""

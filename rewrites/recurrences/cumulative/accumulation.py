@@ -78,7 +78,7 @@ def accumulations(loop: ScanView) -> Iterator[Accumulation]:
             continue
         varying = varying or varying_values(loop.body, [each.inner for each in loop.states])
         if node.op_type == "Where":
-            match = _chosen(node, state, varying) or _masked(node, state, varying, loop)
+            match = _choice_or_latch(node, state, varying) or _masked_accumulation(node, state, varying, loop)
         else:
             operand = _operand(node, state, varying)
             same = [each for each in loop.body if (each.domain, each.op_type) == ("", node.op_type)]
@@ -113,7 +113,7 @@ def _mask(where: ir.Node, state: State) -> tuple[ir.Value, bool, ir.Value] | Non
     return None if condition is None or new_value is None else (condition, kept[0] == 1, new_value)
 
 
-def _chosen(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Accumulation | None:
+def _choice_or_latch(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Accumulation | None:
     """Read a choice or a latch: a Where between the state and a new value that depends on no state.
 
     The condition of a choice compares the state with the new value. The condition of a latch depends on no state.
@@ -138,7 +138,7 @@ def _chosen(where: ir.Node, state: State, varying: Collection[ir.Value]) -> Accu
     return Accumulation(state, op_type, where, new_value, (where,), also, is_choice=True)
 
 
-def _masked(where: ir.Node, state: State, varying: Collection[ir.Value], loop: ScanView) -> Accumulation | None:
+def _masked_accumulation(where: ir.Node, state: State, varying: Collection[ir.Value], loop: ScanView) -> Accumulation | None:
     """Read a masked accumulation: a Where that keeps the state or takes the accumulated value.
 
     No other node may read the accumulated value.

@@ -82,7 +82,7 @@ class _Candidate:
     def answer(self) -> Patch | NotApplicable:
         """Return the patch, or the reason to keep the state in the loop."""
         loop, ctx, widest = self.loop, self.ctx, self._widest()
-        reason = self._unlike() or self._steps_unknown() or self._too_large(widest)
+        reason = self._obstacle() or self._steps_unknown() or self._too_large(widest)
         reason = reason or plan_is_faster(loop, ctx, "CUMULATIVE-COST", self.form.name)
         if reason is not None:
             return reason
@@ -101,7 +101,7 @@ class _Candidate:
             self.sizes.memory_note(self.stack_bytes, self.use.nexts),
         )
 
-    def _unlike(self) -> NotApplicable | None:
+    def _obstacle(self) -> NotApplicable | None:
         """Return a reason if the form cannot be written or would compute other values than the loop."""
         kind, form = self.total.state.initial.dtype, self.form
         if kind not in form.types or (self.total.mask is not None and kind in _NO_WHERE):

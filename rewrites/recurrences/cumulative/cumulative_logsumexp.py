@@ -66,7 +66,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         scan,
         f"computed '{name}', a running log-sum-exp, for all steps at once by CumSum",
         partial(_too_slow, scan, log_sum),
-        partial(_at_once, log_sum),
+        partial(_write_form, log_sum),
         ANY_NUMBER,
         work=("CUMULATIVE-COST", "sums of powers"),
         checks_width=False,
@@ -87,14 +87,14 @@ def _stack_bytes(log_sum: LogSum, sizes: StepSizes) -> int:
     return 4 * sizes.step_bytes(log_sum.state.inner) * sizes.steps
 
 
-def _at_once(log_sum: LogSum, stacks: Stacks, inside: Builder, ctx: Context) -> Form | NotApplicable:
+def _write_form(log_sum: LogSum, stacks: Stacks, inside: Builder, ctx: Context) -> Form | NotApplicable:
     loop, state = stacks.loop, log_sum.state
     refusal = put_stacks([log_sum.operand], stacks, StepSizes.of(loop, ctx))
     if refusal is not None:
         return refusal
     has_steps = any(output.outer is not None for output in loop.scan_outputs)
     sums = _LogSums(stacks, log_sum, has_steps=has_steps)
-    condition = sums.are_right()
+    condition = sums.is_exact()
     after = sums.after(inside) if has_steps else state.initial
     return bind_state(inside, loop, state, after, last=lambda: sums.last(inside), backwards=stacks.backwards), condition
 
@@ -135,7 +135,7 @@ class _LogSums:
         b = self._ends.b
         return squeeze(b, slice_axis(b, rows, 0, -1, _END) if self._backwards else slice_axis(b, rows, 0, 0, 1), [0])
 
-    def are_right(self) -> ir.Value:
+    def is_exact(self) -> ir.Value:
         """Return a flag that is true if no infinity, NaN or overflow occurs in the sums or in the loop."""
         b, log_sum = self._ends.b, self._log_sum
         answers = [self._below(b.op("ReduceSum", self._last, keepdims=0), _LARGEST)]

@@ -55,12 +55,12 @@ def log_sums(loop: ScanView, opset: int) -> Iterator[LogSum]:
     varying = varying_values(loop.body, [state.inner for state in loop.states])
     for state in loop.states:
         if state.inner.dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE) and rank_of(state.inner) is not None:
-            match = _reduced(state, varying, opset) or _elementwise(state, varying, opset)
+            match = _match_reduction(state, varying, opset) or _match_elementwise(state, varying, opset)
             if match is not None:
                 yield match
 
 
-def _reduced(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
+def _match_reduction(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
     """Match a ReduceLogSumExp over a Concat of the state and its operand along a new axis.
 
     Return None if nothing matches, and for opsets in which onnxruntime's ReduceLogSumExp overflows.
@@ -102,7 +102,7 @@ def _producer(value: ir.Value | None) -> ir.Node | None:
     return node if node is not None and node.domain == "" else None
 
 
-def _elementwise(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
+def _match_elementwise(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
     """Match elementwise nodes that compute the log-sum-exp of the state and one other value.
 
     Return None if nothing matches.

@@ -53,7 +53,7 @@ def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value |
     Return the sum or product of all steps if it is read, else None.
     """
     b, initial, ends = stacks.build, total.state.initial, StackEnds(stacks.build, stacks.backwards)
-    counted = _counted(stacks, total)
+    counted = _constant_states(stacks, total)
     if counted is not None:
         if use.before:
             stacks.set(total.state.inner, b.const(counted[1:] if stacks.backwards else counted[:-1]))
@@ -66,16 +66,17 @@ def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value |
     if starts_neutral(total) and not adds_initial and not (use.before and (use.after or use.final)):
         if use.before:
             stacks.set(
-                total.state.inner, shaped(_without_minus_zeros(b, _run(stacks, rows, total, exclusive=1), total), rows, initial)
+                total.state.inner,
+                shaped(_without_minus_zeros(b, _cumulate(stacks, rows, total, exclusive=1), total), rows, initial),
             )
             return None
         if use.after:
-            return put_states(stacks, use, rows, _without_minus_zeros(b, _run(stacks, rows, total), total))
-        return _without_minus_zeros(b, ends.last(_run(stacks, rows, total)), total)
+            return put_states(stacks, use, rows, _without_minus_zeros(b, _cumulate(stacks, rows, total), total))
+        return _without_minus_zeros(b, ends.last(_cumulate(stacks, rows, total)), total)
     if has_first:
         assert isinstance(steps, int)
-        return put_states(stacks, use, rows, _run(stacks, _combined_with_initial(stacks, rows, total, steps), total))
-    whole = _run(stacks, ends.with_first(unsqueeze(b, initial, [0]), rows), total)
+        return put_states(stacks, use, rows, _cumulate(stacks, _combined_with_initial(stacks, rows, total, steps), total))
+    whole = _cumulate(stacks, ends.with_first(unsqueeze(b, initial, [0]), rows), total)
     if use.before:
         stacks.set(total.state.inner, shaped(ends.without_last(whole), rows, initial))
     if use.after:
@@ -93,7 +94,7 @@ def _combined_with_initial(stacks: Stacks, rows: ir.Value, total: Accumulation, 
     return b.op("ScatterND", rows, b.const(np.array([[index]], np.int64)), begun)
 
 
-def _counted(stacks: Stacks, total: Accumulation) -> np.ndarray | None:
+def _constant_states(stacks: Stacks, total: Accumulation) -> np.ndarray | None:
     """Compute the initial state and the state after each step in numpy, as one array [steps + 1, ...].
 
     If the loop runs backwards, the array is in reversed order. Return None if the initial state or the operand is not a constant of
@@ -111,7 +112,7 @@ def _counted(stacks: Stacks, total: Accumulation) -> np.ndarray | None:
     return np.ascontiguousarray(numbers[::-1]) if stacks.backwards else np.asarray(numbers)
 
 
-def _run(stacks: Stacks, rows: ir.Value, total: Accumulation, exclusive: int | None = None) -> ir.Value:
+def _cumulate(stacks: Stacks, rows: ir.Value, total: Accumulation, exclusive: int | None = None) -> ir.Value:
     kind, reverse = "CumProd" if total.op_type == "Mul" else "CumSum", 1 if stacks.backwards else None
     return stacks.build.op(kind, rows, stacks.build.const(np.array(0, np.int64)), exclusive=exclusive, reverse=reverse)
 
@@ -198,7 +199,7 @@ def _number(b: Builder, number: float, mean: Average) -> ir.Value:
 
 
 def place_flags(stacks: Stacks, flag: Accumulation, use: StateUse) -> ir.Value | None:
-    """Compute the running And or Or by a cumulative count.
+    """Compute the running And or Or of flags by a cumulative count.
 
     Put the flags that other nodes read into ``stacks``. Return the flag after the last step if it is read, else None.
     """

@@ -48,10 +48,12 @@ def combined(compute: Callable[..., np.ndarray], *parts: Numbers) -> Numbers:
     """Return the function of the step number that applies ``compute`` to the values of all ``parts``."""
     limits = [part.exact_to for part in parts if part.exact_to is not None]
     listed = any(part.listed for part in parts)
-    return Numbers(_once(lambda steps: compute(*(part.of(steps) for part in parts))), listed, min(limits, default=None))
+    return Numbers(
+        _cache_last_result(lambda steps: compute(*(part.of(steps) for part in parts))), listed, min(limits, default=None)
+    )
 
 
-def _once(of: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+def _cache_last_result(of: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
     """Return ``of`` with a cache of its last result.
 
     Without the cache, a chain of n values that each read the previous value twice would take 2 ** n calls.
@@ -140,7 +142,7 @@ class StepNumbers:
         summed, axis = through_identity(node.inputs[0]), self._constants.of(node.inputs[1])
         if summed is None or axis is None or axis.any() or bool(node.attributes.get_int("reverse", 0)) != backwards:
             return None
-        before, repeated = self._led(summed, backwards)
+        before, repeated = self._split_first_row(summed, backwards)
         expanded = None if repeated is None else repeated.producer()
         number = self._constants.of(expanded.inputs[0]) if expanded is not None and expanded.op_type == "Expand" else None
         if number is None or _filled(number) is None or before is None or (before.size and _filled(before) is None):
@@ -150,11 +152,12 @@ class StepNumbers:
             return None if exclusive else _arithmetic(before, number, summed.dtype)
         return _arithmetic(np.zeros(1) if exclusive else number, number, summed.dtype)
 
-    def _led(self, summed: ir.Value, backwards: bool) -> tuple[np.ndarray | None, ir.Value | None]:
-        """Split a Concat of a constant first row and other rows into a tuple (first row, other rows).
+    def _split_first_row(self, summed: ir.Value, backwards: bool) -> tuple[np.ndarray | None, ir.Value | None]:
+        """Split ``summed``, the Concat of a constant first row and other rows.
 
-        If ``summed`` is no Concat, return an empty array and ``summed`` itself. If the first row is not constant, or the Concat is
-        not supported, the first row is None.
+        Returns:
+            A tuple (first row, other rows). If ``summed`` is no Concat, the first row is an empty array and the other rows are
+            ``summed``. If the first row is not constant, or the Concat is not supported, the first row is None.
         """
         node = summed.producer()
         if node is None or node.op_type != "Concat":
@@ -174,7 +177,7 @@ class StepNumbers:
         left_out = (0 if end > 1 << 31 else -end) if backwards else start
         if axis != 0 or step not in ([], [1]) or left_out < 0:
             return None
-        return replace(result, of=_once(lambda steps: result.of(steps + left_out)))
+        return replace(result, of=_cache_last_result(lambda steps: result.of(steps + left_out)))
 
 
 def _filled(array: np.ndarray) -> Numbers | None:

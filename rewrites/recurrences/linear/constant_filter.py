@@ -76,7 +76,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if not kinds <= _TYPES or len(kinds) != 1:
         return NOTHING_HERE
     system, reader = _read(scan, ctx.opset)
-    if system is None or not system.inputs or _is_left_to_others(scan, system, ctx):
+    if system is None or not system.inputs or _other_rule_applies(scan, system, ctx):
         return NOTHING_HERE
     if {value.dtype for value in system.inputs} != kinds:
         return NOTHING_HERE  # other rules first move outputs that depend on no state, such as flags, out of the loop
@@ -87,7 +87,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         scan,
         f"computed {_names(system)} for all {scan.steps} steps at once, by products with the responses of blocks of steps",
         partial(_unprofitable, scan, system),
-        partial(_filtered, system, reader),
+        partial(_write_filter, system, reader),
         None if least is None else (least, _LONGEST),
     ).patch(ctx)
 
@@ -95,7 +95,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _read(loop: ScanView, opset: int) -> tuple[System | None, SystemReader]:
     reader = SystemReader(loop, opset, is_elementwise=True)
     system = reader.system()
-    if (system is None or not _has_one_shape(system)) and SystemReader.may_mix(loop):
+    if (system is None or not _has_one_shape(system)) and SystemReader.supports_body(loop):
         mixing = SystemReader(loop, opset, is_elementwise=False)
         if (mixed := mixing.system()) is not None:
             return mixed, mixing
@@ -113,7 +113,7 @@ def _has_one_shape(system: System) -> bool:
     return all(same(value.shape, system.states[0].inner.shape) for value in values)
 
 
-def _is_left_to_others(loop: ScanView, system: System, ctx: Context) -> bool:
+def _other_rule_applies(loop: ScanView, system: System, ctx: Context) -> bool:
     """Return True if all states are independent and another rule should replace them.
 
     The end of this module's docstring lists these cases.
@@ -130,7 +130,7 @@ def _unprofitable(loop: ScanView, system: System, steps: int, ctx: Context) -> N
     sizes = StepSizes.of(loop, ctx)
     refusal = over_budget("the states of all steps take", 4 * _step_bytes(system, sizes) * steps, ctx)
     refusal = refusal or _too_slow(loop, system, sizes, steps)
-    return NOTHING_HERE if refusal is None and _is_left_to_others(loop, system, ctx) else refusal
+    return NOTHING_HERE if refusal is None and _other_rule_applies(loop, system, ctx) else refusal
 
 
 def _step_bytes(system: System, sizes: StepSizes) -> int:
@@ -166,7 +166,7 @@ def _largest(system: System, steps: int, dtype: np.dtype) -> float | None:
     return min(squared, summed / (gain * steps)) if gain < _MOST else None
 
 
-def _filtered(system: System, reader: SystemReader, stacks: Stacks, inside: Builder, ctx: Context) -> Form | NotApplicable:
+def _write_filter(system: System, reader: SystemReader, stacks: Stacks, inside: Builder, ctx: Context) -> Form | NotApplicable:
     loop, steps, kind, names = stacks.loop, stacks.loop.steps, system.states[0].inner.dtype, _names(system)
     assert kind is not None
     dtype, sizes = np.dtype(kind.numpy()), StepSizes.of(loop, ctx)
@@ -178,15 +178,19 @@ def _filtered(system: System, reader: SystemReader, stacks: Stacks, inside: Buil
     constants = {state.inner: const_array(state.initial) for state in system.states}
     if any(array is not None and not (np.abs(array) <= largest).all() for array in constants.values()):
         return NotApplicable("LINEAR-CORNERS", f"an initial value of {names} is too large, or not finite")
-    is_clean = not ctx.options.fast_math and gives_negative_zeros(loop, system, reader, constants, is_clean=False)
-    if is_clean and gives_negative_zeros(loop, system, reader, constants, is_clean=True):
+    assume_no_negative_zeros = not ctx.options.fast_math and gives_negative_zeros(
+        loop, system, reader, constants, assume_no_negative_zeros=False
+    )
+    if assume_no_negative_zeros and gives_negative_zeros(loop, system, reader, constants, assume_no_negative_zeros=True):
         return NotApplicable("LINEAR-CORNERS", f"zeros of {names} could have another sign, which fast_math allows")
     refusal = put_stacks(system.inputs, stacks, sizes)
     if refusal is not None:
         return refusal
     inputs = [stacks.stack_of(value) for value in system.inputs]
     initial = [state.initial for state in system.states if const_array(state.initial) is None]
-    condition = all_finite_and_bounded(stacks.build, [*inputs, *initial], largest, dtype, no_negative_zeros=is_clean)
+    condition = all_finite_and_bounded(
+        stacks.build, [*inputs, *initial], largest, dtype, no_negative_zeros=assume_no_negative_zeros
+    )
     rows = [reversed_if(inside, value, stacks.backwards) for value in inputs]
     return dict(_results(system, rows, inside, steps if isinstance(steps, int) else stacks.steps)), condition
 

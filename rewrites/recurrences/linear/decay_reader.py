@@ -80,7 +80,8 @@ class Path:
     Args:
         numbers: A constant in float64.
         factors: The factors that change from step to step.
-        is_sum: True if the body adds several summands with the same ``factors``. Then ``numbers`` is the sum of their constants.
+        is_sum: True if this path replaces several summands of the body that have the same ``state`` and ``factors``. In this
+            case, ``numbers`` is the sum of their constants.
     """
 
     state: State
@@ -91,7 +92,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Linear:
-    """A value as the sum of ``paths`` and ``drive``.
+    """A body value, written as the sum of ``paths`` and ``drive``.
 
     Args:
         paths: The summands that contain a state. Without the state, their sum is the decay of this state.
@@ -101,7 +102,7 @@ class Linear:
     paths: tuple[Path, ...]
     drive: Drive | ir.Value | None
 
-    def through(self, factor: np.ndarray | float | StepFactor, drive: Drive | ir.Value | None) -> "Linear":
+    def scaled(self, factor: np.ndarray | float | StepFactor, drive: Drive | ir.Value | None) -> "Linear":
         """Return a copy with all paths multiplied by ``factor`` and with the given ``drive``."""
         if isinstance(factor, StepFactor):
             paths = [replace(path, factors=(*path.factors, factor)) for path in self.paths]
@@ -156,7 +157,7 @@ class DecayReader:
             raise result
         return result
 
-    def own(self, state: State) -> Linear:
+    def next_value_of(self, state: State) -> Linear:
         """Return the next value of ``state`` as a sum of paths and a drive.
 
         Raise NotLinear if the next value depends on another state or has no drive.
@@ -176,10 +177,10 @@ class DecayReader:
         if node.op_type == "Identity":
             return first
         if node.op_type == "Neg":
-            return first.through(-1.0, _driven(node, [first.drive]))
+            return first.scaled(-1.0, _driven(node, [first.drive]))
         if node.op_type in ("Add", "Sub"):
             second = self.linear(inputs[1])
-            other = second if node.op_type == "Add" else second.through(-1.0, second.drive)
+            other = second if node.op_type == "Add" else second.scaled(-1.0, second.drive)
             return first.plus(other, _driven(node, [first.drive, second.drive]))
         return self._multiplied(node, inputs[0], inputs[1])
 
@@ -196,7 +197,7 @@ class DecayReader:
             with np.errstate(all="ignore"):
                 by = numbers.astype(np.float64) if node.op_type == "Mul" else 1 / numbers.astype(np.float64)
         operands = (factor, linear.drive) if swapped else (linear.drive, factor)
-        return linear.through(by, None if linear.drive is None else Drive(node, operands))
+        return linear.scaled(by, None if linear.drive is None else Drive(node, operands))
 
 
 def read_states(loop: ScanView, opset: int, read: Callable[[State, DecayReader], S]) -> list[S] | NotApplicable:

@@ -88,7 +88,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         scan,
         f"computed the gated state {names} for all {scan.steps} steps at once, in {len(radices.steps)} levels",
         lambda count, context: _too_slow(scan, choose_radices(count), count, context),
-        partial(_in_blocks, states, radices),
+        partial(_write_blocks, states, radices),
         None if least is None else (least, None),
     ).patch(ctx)
 
@@ -99,7 +99,7 @@ def _read(state: State, reader: DecayReader) -> _GatedState:
     Raise NotLinear if the state is not gated, that is, if none of its factors changes from step to step. Also raise it if the rank
     of the state is unknown or its type is not supported.
     """
-    linear = reader.own(state)
+    linear = reader.next_value_of(state)
     known = rank_of(state.inner) is not None and state.inner.dtype in _LARGEST
     if not known or linear.drive is None or not any(path.factors for path in linear.paths):
         raise NotLinear
@@ -131,7 +131,9 @@ def _too_slow(loop: ScanView, radices: Radices, steps: int, ctx: Context) -> Not
     )
 
 
-def _in_blocks(gated: list[_GatedState], radices: Radices, stacks: Stacks, inside: Builder, ctx: Context) -> Form | NotApplicable:
+def _write_blocks(
+    gated: list[_GatedState], radices: Radices, stacks: Stacks, inside: Builder, ctx: Context
+) -> Form | NotApplicable:
     loop, build, sizes = stacks.loop, stacks.build, StepSizes.of(stacks.loop, ctx)
     results, flags = dict[ir.Value, ir.Value](), list[ir.Value]()
     for each in gated:

@@ -83,7 +83,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         scan,
         f"computed the decaying state {names} for all {steps} steps at once, in {levels} levels",
         partial(_too_slow, scan),
-        partial(_without_loop, states),
+        partial(_write_blocks, states),
         needs_fallback=False,
     ).patch(ctx)
 
@@ -93,7 +93,7 @@ def _read(state: State, reader: DecayReader, *, fast_math: bool) -> _DecayingSta
 
     Raise NotLinear if the decay is not constant or not supported.
     """
-    linear = reader.own(state)
+    linear = reader.next_value_of(state)
     varying = next((path.factors[0].value for path in linear.paths if path.factors), None)
     if varying is not None:
         detail = f"'{varying.name}', which a state is multiplied by in each step, is not constant"
@@ -124,7 +124,7 @@ def _too_slow(loop: ScanView, steps: int, ctx: Context) -> NotApplicable | None:
     return slower_than_loop("COST-LINEAR", work, costs.loop_ns(steps, len(loop.body), cached), form_ns)
 
 
-def _without_loop(states: list[_DecayingState], stacks: Stacks, _: Builder, ctx: Context) -> Form | NotApplicable:
+def _write_blocks(states: list[_DecayingState], stacks: Stacks, _: Builder, ctx: Context) -> Form | NotApplicable:
     loop, build, steps = stacks.loop, stacks.build, stacks.loop.steps
     assert isinstance(steps, int)
     sizes, levels = StepSizes.of(loop, ctx), choose_levels(steps + 1)
@@ -165,9 +165,9 @@ def _corner_form(state: State, linear: Linear, decay: np.ndarray, dtype: np.dtyp
     inputs = {value: corners[:, index].reshape(-1, *[1] * rank) for index, value in enumerate([state.inner, *leaves])}
     with np.errstate(all="ignore"):
         wanted, drive = (_computed(root, operands, inputs, reader, dtype) for root in (state.next, linear.drive))
-        own = inputs[state.inner]
-        zero = own * dtype.type(0)
-        for name, prepared in {"": own, "Add": own + zero, "Sub": own - zero}.items():
+        old_state = inputs[state.inner]
+        zero = old_state * dtype.type(0)
+        for name, prepared in {"": old_state, "Add": old_state + zero, "Sub": old_state - zero}.items():
             if _same_corners(wanted, drive + decay.astype(dtype) * prepared):
                 return name
     return None

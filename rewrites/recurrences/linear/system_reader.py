@@ -51,12 +51,12 @@ class SystemReader:
                 self._varying.update(node.outputs)
             maps = self._tried(node, varies)
             for index, value in enumerate(node.outputs):
-                own = None if maps is None else maps[index]
-                fits = own is not None and (is_elementwise or own.bias.shape == static_dims(value))
-                self._known[value] = own if fits else None if varies else self._source(value, _MOST_INPUTS)
+                affine = None if maps is None else maps[index]
+                fits = affine is not None and (is_elementwise or affine.bias.shape == static_dims(value))
+                self._known[value] = affine if fits else None if varies else self._source(value, _MOST_INPUTS)
 
     @staticmethod
-    def may_mix(loop: ScanView) -> bool:
+    def supports_body(loop: ScanView) -> bool:
         """Return True if this class supports every operator of the body whose result depends on a state."""
         varying = varying_values(loop.body, [state.inner for state in loop.states])
         return all(node.op_type in _FOLLOWED for node in loop.body if any(value in varying for value in node.outputs))
@@ -67,22 +67,24 @@ class SystemReader:
 
     def is_input(self, value: ir.Value) -> bool:
         """Return True if ``value`` is a state, an input, or a value that is not read as a function of these."""
-        own = self._of(value)
-        return own is None or value in own.terms
+        affine = self._of(value)
+        return affine is None or value in affine.terms
 
     def system(self) -> System | None:
         """Return the loop as a linear system, or None if it is not linear or has too many elements."""
         loop = self._loop
         states = [state.inner for state in loop.states]
         results = [*(state.next for state in loop.states), *(output.inner for output in loop.scan_outputs)]
-        maps = [own for value in results if (own := self._of(value)) is not None]
+        maps = [affine for value in results if (affine := self._of(value)) is not None]
         if len(maps) < len(results) or sum(map(self._size, states)) > _MOST_STATES:
             return None
-        if any(own.bias.size != self._size(state) for own, state in zip(maps, states, strict=False)):
+        if any(affine.bias.size != self._size(state) for affine, state in zip(maps, states, strict=False)):
             return None
-        inputs = list(dict.fromkeys(source for own in maps for source in own.terms if source not in states))
+        inputs = list(dict.fromkeys(source for affine in maps for source in affine.terms if source not in states))
         sources, count = [*states, *inputs], len(states)
-        between = [own for own in self._known.values() if own is not None and all(source in sources for source in own.terms)]
+        between = [
+            affine for affine in self._known.values() if affine is not None and all(source in sources for source in affine.terms)
+        ]
         widths = [self._size(value) for value in sources]
         nexts, outputs = (_matrix(part, sources, widths) for part in (maps[:count], maps[count:]))
         end = sum(widths[:count])
@@ -94,7 +96,7 @@ class SystemReader:
             _matrix(between, sources, widths),
             tuple(widths[:count]),
             tuple(widths[count:]),
-            tuple(own.bias.size for own in maps[count:]),
+            tuple(affine.bias.size for affine in maps[count:]),
             self._is_elementwise,
         )
 
@@ -115,8 +117,8 @@ class SystemReader:
         if value not in self._known:
             array = self._number(value) if self._is_elementwise else self.constant(value)
             is_number = array is not None and array.dtype.kind == "f"
-            own = AffineMap(array.astype(np.float64)) if array is not None and is_number else None
-            self._known[value] = own or self._source(value, _MOST_INPUTS)
+            affine = AffineMap(array.astype(np.float64)) if array is not None and is_number else None
+            self._known[value] = affine or self._source(value, _MOST_INPUTS)
         return self._known[value]
 
     def _number(self, value: ir.Value | None) -> np.ndarray | None:
@@ -227,15 +229,18 @@ def _matrix(maps: list[AffineMap], sources: list[ir.Value], widths: list[int]) -
 
     ``widths``: the number of elements of each source.
     """
-    count = sum(own.bias.size for own in maps)
+    count = sum(affine.bias.size for affine in maps)
     rows = np.zeros((sum(widths), count))
     starts = np.cumsum([0, *widths])
     for index, (source, width) in enumerate(zip(sources, widths, strict=True)):
-        parts = [own.terms[source].reshape(width, -1) if source in own.terms else np.zeros((width, own.bias.size)) for own in maps]
+        parts = [
+            affine.terms[source].reshape(width, -1) if source in affine.terms else np.zeros((width, affine.bias.size))
+            for affine in maps
+        ]
         if parts:
             rows[starts[index] : starts[index + 1]] = np.concatenate(parts, 1)
     return rows
 
 
 def _biases(maps: list[AffineMap]) -> np.ndarray:
-    return np.concatenate([own.bias.reshape(-1) for own in maps]) if maps else np.zeros(0)
+    return np.concatenate([affine.bias.reshape(-1) for affine in maps]) if maps else np.zeros(0)

@@ -23,15 +23,20 @@ _PLUS, _MINUS, _BOTH, _PRODUCT = 1, 2, 3, 4
 
 
 def gives_negative_zeros(
-    loop: ScanView, system: System, reader: SystemReader, constants: Mapping[ir.Value, np.ndarray | None], *, is_clean: bool
+    loop: ScanView,
+    system: System,
+    reader: SystemReader,
+    constants: Mapping[ir.Value, np.ndarray | None],
+    *,
+    assume_no_negative_zeros: bool,
 ) -> bool:
     """Return True if a result of ``loop`` may be -0.
 
     Args:
         constants: The constant initial value of each state; None if it is not constant.
-        is_clean: True to assume that no input is -0, and no initial value that is not constant.
+        assume_no_negative_zeros: True to assume that inputs and the initial values that are not constant contain no -0.
     """
-    free = _PLUS if is_clean else _BOTH
+    free = _PLUS if assume_no_negative_zeros else _BOTH
     signs = {state.inner: _of_numbers(constants.get(state.inner), free) for state in loop.states}
     while True:
         body_signs = _Signs(loop, reader, signs, free)

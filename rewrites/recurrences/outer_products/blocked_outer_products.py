@@ -75,7 +75,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 def _unsupported(loop: ScanView, matrix: MatrixState, ctx: Context) -> NotApplicable | None:
     name = matrix.state.inner.name
-    if matrix.written is not None:
+    if matrix.delta_factor is not None:
         return NotApplicable("ATTENTION-BLOCKS", f"'{name}' has a delta rule, so what a step adds depends on the matrix")
     if matrix.state.inner.dtype not in _TYPES:
         return NotApplicable("ATTENTION-TYPE", f"'{name}' is neither float32 nor double")
@@ -173,7 +173,7 @@ class _BlocksOrLoop:
         steps = stacks.loop.steps
         if constant is not None and matrix.has_last and not (isinstance(steps, int) and steps % plan.length == 0):
             constant = None  # padding steps must not decay the last matrix
-        keys, values = rows.whole(matrix.keys, matrix.key_axes), rows.whole(matrix.added, matrix.values)
+        keys, values = rows.whole(matrix.keys, matrix.key_axes), rows.whole(matrix.value_factor, matrix.values)
         queries = None if matrix.query is None else rows.whole(matrix.query, matrix.key_axes)
         by_key = matrix.key is not None and matrix.key in matrix.decay.named
         along = matrix.key_axes if by_key else ()
@@ -182,7 +182,7 @@ class _BlocksOrLoop:
         if decays is not None and self.constant is None and not by_key and is_never_negative(matrix.decay, stacks):
             of_decays = exponent(matrix.decay, stacks)
         keys = rows.rows(inside, keys, matrix.keys, matrix.key_axes, full=by_key)
-        values = rows.rows(inside, values, matrix.added, matrix.values)
+        values = rows.rows(inside, values, matrix.value_factor, matrix.values)
         if matrix.query is not None and queries is not None:
             queries = rows.rows(inside, queries, matrix.query, matrix.key_axes)
         if decays is None:

@@ -32,14 +32,14 @@ class HeadRows:
     stacks: Stacks
     dtype: np.dtype
 
-    def whole(self, product: Product, along: tuple[int, ...]) -> ir.Value:
-        """Return ``product`` for all steps, as a tensor that broadcasts to ``[steps, *heads, *along]``.
+    def whole(self, product: Product, axes: tuple[int, ...]) -> ir.Value:
+        """Return ``product`` for all steps, as a tensor that broadcasts to ``[steps, *heads, *axes]``.
 
-        ``along``: the labels of the key axis or the value axes.
+        ``axes``: the labels of the key axis or the value axes.
         """
-        return multiplied(self.stacks, product, (*self.matrix.heads, *along), self.dtype, alone=False)
+        return multiplied(self.stacks, product, (*self.matrix.heads, *axes), self.dtype, alone=False)
 
-    def rows(self, b: Builder, whole: ir.Value, product: Product, along: tuple[int, ...], *, full: bool = False) -> ir.Value:
+    def rows(self, b: Builder, whole: ir.Value, product: Product, axes: tuple[int, ...], *, full: bool = False) -> ir.Value:
         """Reshape ``whole`` to rows ``[steps, heads, size]`` in the order of steps.
 
         ``whole`` is the result of ``self.whole(product, along)``. Rows that all heads share have a heads axis of size 1. If
@@ -47,15 +47,15 @@ class HeadRows:
         """
         heads = self.matrix.heads
         own = [label for label in heads if label in product.named]
-        repeated = {label for label in along if label not in product.named}
+        repeated = {label for label in axes if label not in product.named}
         repeated |= {label for label in heads if (own or full) and label not in own}
         is_stack = any(self.stacks.get(factor.value).batched for factor in product.factors)
         if repeated or not is_stack:
             unit = b.const([1])
-            sizes = [_size_of(b, self.matrix, label) if label in repeated else unit for label in (*heads, *along)]
+            sizes = [_size_of(b, self.matrix, label) if label in repeated else unit for label in (*heads, *axes)]
             whole = b.op("Expand", whole, concat(b, [unit if is_stack else self.stacks.steps, *sizes], 0))
         whole = reversed_if(b, whole, self.stacks.backwards)
-        return reshape(b, whole, [0, self.matrix.size(heads) if own or full else 1, self.matrix.size(along)])
+        return reshape(b, whole, [0, self.matrix.size(heads) if own or full else 1, self.matrix.size(axes)])
 
     def constant(self, decay: Product) -> np.ndarray | None:
         """Return ``decay`` as an array with one number per head, or one number for all heads.
@@ -125,23 +125,23 @@ class Packing:
         """The number of heads, without the batch."""
         return self.matrix.size(self.heads)
 
-    def product(self, product: Product, along: tuple[int, ...]) -> ir.Value:
-        """Return ``product`` for all steps, reshaped to ``[batch, steps, heads * along]``.
+    def product(self, product: Product, axes: tuple[int, ...]) -> ir.Value:
+        """Return ``product`` for all steps, reshaped to ``[batch, steps, heads * axes]``.
 
-        If the product lacks one of these axes, it is repeated along this axis. ``along``: the labels of the key axis or the value
+        A product that lacks one of these axes is repeated along the axis. ``axes`` holds the labels of the key axis or the value
         axes.
         """
-        b, labels = self.stacks.build, (*self.batch, *self.heads, *along)
+        b, labels = self.stacks.build, (*self.batch, *self.heads, *axes)
         whole = multiplied(self.stacks, product, labels, np.dtype(np.float32), alone=not self.batch)
         batched = any(self.stacks.get(factor.value).batched for factor in product.factors)
         if not batched or any(label not in product.named for label in labels):
             sizes = [b.const([self.matrix.size([label])]) for label in labels[len(self.batch) :]]
             batch = [_size_of(b, self.matrix, label) for label in self.batch]
             whole = b.op("Expand", whole, concat(b, [self.stacks.steps, *batch, *sizes], 0))
-        width, whole = self.matrix.size((*self.heads, *along)), self.stacks.ordered(whole, False)
+        width, whole = self.matrix.size((*self.heads, *axes)), self.stacks.ordered(whole, False)
         if not self.batch:
             return reshape(b, whole, [1, -1, width])
-        flat = reshape(b, whole, [0, 0, width]) if len(self.heads) + len(along) != 1 else whole
+        flat = reshape(b, whole, [0, 0, width]) if len(self.heads) + len(axes) != 1 else whole
         return transpose(b, flat, [1, 0, 2])
 
     def unpacked(self, packed: ir.Value, labels: Labels) -> ir.Value:

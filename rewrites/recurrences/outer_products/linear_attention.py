@@ -89,7 +89,7 @@ class _Attention:
         rows = 3 * matrix.size(matrix.key_axes) + 2 * matrix.size(matrix.values)
         self.stack_bytes = 4 * self.heads * rows * self.sizes.steps  # of all operands and of the result
         plain, with_delta = ("gated", "gated_delta") if matrix.decay.factors else ("linear", "delta")
-        self.update_rule = plain if matrix.written is None else with_delta
+        self.update_rule = plain if matrix.delta_factor is None else with_delta
 
     def answer(self) -> Patch | NotApplicable:
         """Return the patch, or the reason to keep the matrix in the loop."""
@@ -118,18 +118,18 @@ class _Attention:
         Return the matrix after the last step if it is read, else None.
         """
         packing, matrix, stacks, key = self.packing, self.packing.matrix, self.packing.stacks, self.packing.matrix.key_axes
-        keys, values = packing.product(matrix.keys, key), packing.product(matrix.added, matrix.values)
+        keys, values = packing.product(matrix.keys, key), packing.product(matrix.value_factor, matrix.values)
         query = keys if matrix.query is None else packing.product(matrix.query, key)
         past = None if is_filled(matrix.state.initial, 0) and not packing.batch else packing.state()
-        decay, written = None, None
+        decay, delta_factor = None, None
         if matrix.decay.factors:
             along = key if matrix.key in matrix.decay.named else ()
             decay = exponents(matrix.decay, stacks, lambda product: packing.product(product, along))
-        if matrix.written is not None:
-            written = packing.product(matrix.written, ())
+        if matrix.delta_factor is not None:
+            delta_factor = packing.product(matrix.delta_factor, ())
         output, present = stacks.build.ops(
             "LinearAttention",
-            [query, keys, values, past, decay, written],
+            [query, keys, values, past, decay, delta_factor],
             2,
             domain=_DOMAIN,
             q_num_heads=packing.count,

@@ -66,7 +66,7 @@ class MatrixBlocks:
         build, initial, names = self.cut.build, self.initial, ("keys", "values", "queries", "decays")
         blocks = {name: self._blocks_of(rows, name) for name in names if (rows := getattr(self, name)) is not None}
         if self.cut.steps != self.cut.length:
-            return self._side_by_side(blocks) if self.is_flat else self._one_by_one(blocks)
+            return self._all_blocks_at_once(blocks) if self.is_flat else self._loop_over_blocks(blocks)
         alone = {
             name: reshape(build, block, [dim if isinstance(dim, int) else -1 for dim in block.shape.dims[1:]])
             for name, block in blocks.items()
@@ -75,7 +75,7 @@ class MatrixBlocks:
         products = self._products(build, alone, is_flat=False)
         return products.read(initial) if self.queries is not None else None, products.after(initial), []
 
-    def _one_by_one(self, blocks: dict[str, ir.Value]) -> tuple[ir.Value | None, ir.Value, list[ir.Node]]:
+    def _loop_over_blocks(self, blocks: dict[str, ir.Value]) -> tuple[ir.Value | None, ir.Value, list[ir.Node]]:
         def step(inside: Builder, state: ir.Value, *rows: ir.Value) -> tuple[ir.Value, Sequence[ir.Value]]:
             products = self._products(inside, dict(zip(blocks, rows, strict=True)), is_flat=False)
             read = [products.read(state)] if self.queries is not None else []
@@ -84,7 +84,7 @@ class MatrixBlocks:
         last, *stacks = scan_over_blocks(self.cut.build, self.initial, list(blocks.values()), step, self._count(), "block")
         return self._joined(stacks[0]) if stacks else None, last, _loops(last)
 
-    def _side_by_side(self, blocks: dict[str, ir.Value]) -> tuple[ir.Value | None, ir.Value, list[ir.Node]]:
+    def _all_blocks_at_once(self, blocks: dict[str, ir.Value]) -> tuple[ir.Value | None, ir.Value, list[ir.Node]]:
         build, initial, reads = self.cut.build, self.initial, self.queries is not None
         products = self._products(build, blocks, is_flat=True)
         drives, count, dims, whole = products.drive(), self._count(), static_dims(initial), products.weights.whole

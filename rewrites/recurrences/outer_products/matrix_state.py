@@ -29,11 +29,11 @@ class MatrixState:
 
     Args:
         labels: The labels of the axes of ``state``.
-        heads: The labels of the axes of independent matrices. Likewise ``values`` are those of the value axes.
+        heads, values: The labels of the heads axes and of the value axes.
         key: The label of the key axis; None if its size is 1.
-        decay: The factors of a. Likewise ``keys``, ``added`` and ``query`` are the factors of k, v and q.
-        written: The factors of b; None without a delta rule.
-        read: The result y and the labels of its axes; None if only the last matrix is read.
+        decay, keys, value_factor: The factors of a, of k and of v.
+        delta_factor: The factors of b; None without a delta rule.
+        query, read: The factors of q; the result y and the labels of its axes. Both None if only the last matrix is read.
     """
 
     state: State
@@ -44,8 +44,8 @@ class MatrixState:
     values: tuple[int, ...]
     decay: Product
     keys: Product
-    added: Product
-    written: Product | None
+    value_factor: Product
+    delta_factor: Product | None
     query: Product | None
     read: tuple[ir.Value, Labels] | None
 
@@ -57,7 +57,7 @@ class MatrixState:
     @property
     def factors(self) -> list[ir.Value]:
         """The values of the factors of a, k, v, b and q."""
-        products = (self.decay, self.keys, self.added, self.written, self.query)
+        products = (self.decay, self.keys, self.value_factor, self.delta_factor, self.query)
         return [factor.value for product in products if product is not None for factor in product.factors]
 
     @property
@@ -89,9 +89,9 @@ def matrix_states(loop: ScanView, opset: int) -> Iterator[MatrixState]:
         if rank is None or len(rank) < 2 or next_value is None or next_value is state.inner:
             continue
         varying = varying or varying_values(loop.body, [each.inner for each in loop.states])
-        for apart in (False, True):
+        for splits_products in (False, True):
             try:
-                yield _read(loop, state, next_value, varying, ProductReader(loop, varying, opset, apart))
+                yield _read(loop, state, next_value, varying, ProductReader(loop, varying, opset, splits_products))
                 break
             except NotAProduct:
                 continue
@@ -109,21 +109,21 @@ def _read(loop: ScanView, state: State, next_value: ir.Value, varying: set[ir.Va
     if tensor is None:
         raise NotAProduct
     tensor = reader.axes.settled(tensor)
-    kept, written, removed = list[Product](), list[Product](), list[tuple[Product, Factor]]()
+    kept, added_terms, removed = list[Product](), list[Product](), list[tuple[Product, Factor]]()
     for product in tensor.products:
         own = [factor for factor in product.factors if factor.value is state.inner]
         others = Product(product.number, tuple(factor for factor in product.factors if factor.value is not state.inner))
         if len(own) > 1:
             raise NotAProduct
         if not own:
-            written.append(others)
+            added_terms.append(others)
         elif own[0].labels == tensor.labels:
             kept.append(others)
         else:
             removed.append((others, own[0]))
-    if len(kept) != 1 or len(written) != 1 or len(removed) > 1 or kept[0].number != 1:
+    if len(kept) != 1 or len(added_terms) != 1 or len(removed) > 1 or kept[0].number != 1:
         raise NotAProduct
-    return _with_roles(state, next_value, reader.axes, tensor.labels, kept[0], written[0], removed, reading)
+    return _with_roles(state, next_value, reader.axes, tensor.labels, kept[0], added_terms[0], removed, reading)
 
 
 def _reading(
@@ -160,7 +160,7 @@ def _with_roles(
     axes: Axes,
     labels: Labels,
     decay: Product,
-    written: Product,
+    added_term: Product,
     removed: Sequence[tuple[Product, Factor]],
     reading: tuple[ir.Value, Tensor] | None,
 ) -> MatrixState:
@@ -175,9 +175,9 @@ def _with_roles(
             raise NotAProduct
         key = pairs[0][0]
     elif query is None:
-        key = _independent_axis(named, decay, written)
-    keys = Product(1.0, tuple(factor for factor in written.factors if key is not None and key in factor.named))
-    rest = Product(written.number, tuple(factor for factor in written.factors if factor not in keys.factors))
+        key = _independent_axis(named, decay, added_term)
+    keys = Product(1.0, tuple(factor for factor in added_term.factors if key is not None and key in factor.named))
+    rest = Product(added_term.number, tuple(factor for factor in added_term.factors if factor not in keys.factors))
     if removed:
         by, rest = _delta(decay, keys, rest, removed[0][0], key, pairs[0][1])
     shared = {*decay.named, *keys.named, *(query.named if query else ()), *(by.named if by else ())}
@@ -195,18 +195,18 @@ def _query(next_value: ir.Value, tensor: Tensor, labels: Labels) -> tuple[Produc
     to = {mine: label for mine, label in zip(own.labels, labels, strict=True) if mine is not None and label is not None}
     if [label is None for label in own.labels] != [label is None for label in labels]:
         raise NotAProduct
-    gone = [to[label] for label in own.named if label not in tensor.labels]
+    summed_labels = [to[label] for label in own.named if label not in tensor.labels]
     others = tuple(factor for factor in product.factors if factor is not own)
-    if len(gone) != 1 or any(label not in to for factor in others for label in factor.named):
+    if len(summed_labels) != 1 or any(label not in to for factor in others for label in factor.named):
         raise NotAProduct
     query = Product(product.number, tuple(_relabelled(factor, to) for factor in others))
-    return query, gone[0], tuple(None if label is None else to.get(label) for label in tensor.labels)
+    return query, summed_labels[0], tuple(None if label is None else to.get(label) for label in tensor.labels)
 
 
-def _independent_axis(named: Sequence[int], decay: Product, written: Product) -> int:
+def _independent_axis(named: Sequence[int], decay: Product, added_term: Product) -> int:
     """Return the first axis that shares no factor with some other axis, as the key axis without a query."""
     for label in named:
-        along = {other for factor in written.factors if label in factor.named for other in factor.named}
+        along = {other for factor in added_term.factors if label in factor.named for other in factor.named}
         if label in along and any(other not in along | decay.named for other in named):
             return label
     raise NotAProduct
@@ -237,13 +237,13 @@ def _delta(
     if _without(_without(found_by, along_key), keys.factors) or removed.number != -1 or rest.number != 1:
         raise NotAProduct
     others = [factor for factor in removed.factors if summed not in factor.named]
-    written = _without(_without(others, [factor for factor in decay.factors if factor not in along_key]), keys.factors)
-    return Product(1.0, tuple(written)), Product(1.0, tuple(_without(rest.factors, written)))
+    delta_factors = _without(_without(others, [factor for factor in decay.factors if factor not in along_key]), keys.factors)
+    return Product(1.0, tuple(delta_factors)), Product(1.0, tuple(_without(rest.factors, delta_factors)))
 
 
-def _without(factors: Sequence[Factor], gone: Sequence[Factor]) -> list[Factor]:
+def _without(factors: Sequence[Factor], removed_factors: Sequence[Factor]) -> list[Factor]:
     left = list(factors)
-    for factor in gone:
+    for factor in removed_factors:
         if factor not in left:
             raise NotAProduct
         left.remove(factor)

@@ -32,12 +32,12 @@ class ProductReader:
     Args:
         varying: The values that depend on a state.
         known: The tensors of the varying values that were read so far.
-        apart: True to split every Mul into its factors, not only outer products.
+        splits_products: True to split every Mul into its factors, not only outer products.
     """
 
-    def __init__(self, loop: ScanView, varying: set[ir.Value], opset: int, apart: bool) -> None:
+    def __init__(self, loop: ScanView, varying: set[ir.Value], opset: int, splits_products: bool) -> None:
         self.axes, self.known = Axes(), dict[ir.Value, Tensor]()
-        self._loop, self._varying, self._opset, self._apart = loop, varying, opset, apart
+        self._loop, self._varying, self._opset, self._splits_products = loop, varying, opset, splits_products
         self._constants, self._left, self._depth = ConstantReader(opset), _MOST_READ, 0
 
     def read(self, node: ir.Node) -> Tensor:
@@ -67,13 +67,13 @@ class ProductReader:
         if node is not None and node.graph is self._loop.body and len(node.outputs) == 1 and may_follow:
             self._depth += 1
             try:
-                apart = self._computed(node)
+                tensor = self._computed(node)
             except NotAProduct:
                 return self.axes.factor(value)
             finally:
                 self._depth -= 1
-            if len(apart.products) == 1 and (node.op_type != "Mul" or self._apart or _is_outer(apart)):
-                return apart
+            if len(tensor.products) == 1 and (node.op_type != "Mul" or self._splits_products or _is_outer(tensor)):
+                return tensor
         return self.axes.factor(value)
 
     def _computed(self, node: ir.Node) -> Tensor:
@@ -193,16 +193,16 @@ def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     operands = sides.split(",")
     lacking = [rank - len(letters.replace("...", "")) for letters, rank in zip(operands, ranks, strict=True)]
     dots = _FREE_LETTERS[: max(0, *lacking)]
-    written = [
+    operand_letters = [
         letters.replace("...", dots[len(dots) - count :]) if count >= 0 else letters
         for letters, count in zip(operands, lacking, strict=True)
     ]
     result = result.replace("...", dots)
-    if not arrow or [len(letters) for letters in written] != list(ranks):
+    if not arrow or [len(letters) for letters in operand_letters] != list(ranks):
         raise NotAProduct
-    if any(len(set(letters)) < len(letters) or "." in letters for letters in (*written, result)):
+    if any(len(set(letters)) < len(letters) or "." in letters for letters in (*operand_letters, result)):
         raise NotAProduct
-    return written, result
+    return operand_letters, result
 
 
 def _is_outer(tensor: Tensor) -> bool:

@@ -85,7 +85,7 @@ class Axes:
         return dim
 
     def of(self, label: int) -> int:
-        """Return the label that represents the axis of ``label``: ``unite`` may give an axis several labels."""
+        """Return the one label that represents all labels that ``unite`` has joined with ``label``."""
         while self._same[label] != label:
             label = self._same[label]
         return label

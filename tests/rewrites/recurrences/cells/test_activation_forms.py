@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from rewrites.ops.rnn.functions import Function
-from rewrites.recurrences.cells.activation_forms import ActivationForm, complement, merge_clips, multiple, normal_form, stretched
+from rewrites.recurrences.cells.activation_forms import (
+    ActivationForm,
+    complement,
+    merge_clips,
+    multiple,
+    normal_form,
+    scaled_and_shifted,
+)
 from rewrites.recurrences.cells.linear_map import LinearMap
 from rewrites.recurrences.cells.polynomial import Activation, Polynomial
 from tests.rewrites.recurrences.cells.algebra import ACTIVATIONS, at
@@ -26,9 +33,9 @@ def applied(function: Function, x: np.ndarray) -> np.ndarray:
         (complement, -1.0, 1.0, {"HardSigmoid", "Sigmoid"}),
         (lambda function: multiple(function, 3.0), 3.0, 0.0, {"Tanh"}),
         (lambda function: multiple(function, -2.0), -2.0, 0.0, {"Tanh"}),
-        (lambda function: stretched(function, 0.5, 0.5), 0.5, 0.5, {"Clip", "Tanh"}),
-        (lambda function: stretched(function, 2.0, -1.0), 2.0, -1.0, {"Sigmoid"}),
-        (lambda function: stretched(function, 1.0, 0.0), 1.0, 0.0, set()),
+        (lambda function: scaled_and_shifted(function, 0.5, 0.5), 0.5, 0.5, {"Clip", "Tanh"}),
+        (lambda function: scaled_and_shifted(function, 2.0, -1.0), 2.0, -1.0, {"Sigmoid"}),
+        (lambda function: scaled_and_shifted(function, 1.0, 0.0), 1.0, 0.0, set()),
     ],
 )
 def test_another_form_computes_the_same(
