@@ -56,7 +56,7 @@ def report_sections(report: RewriteReport, drawings: Mapping[str, Drawings]) -> 
     keys = "".join(f'<span><i class="{kind}"></i>{safe(what)}</span>' for kind, what in _KEYS)
     legend = f'<p class="keys">{keys}</p>' if any(drawn.before for drawn in drawings.values()) else ""
     return (
-        section("Operators that run", _runs(ordered, drawings))
+        section("Operators that run", _run_bars(ordered, drawings))
         + section("Loops", head + loops + legend if ordered else "<p>None.</p>")
         + _nodes("Recurrent nodes that onnxruntime does not run", report.nodes)
         + _nodes("Recurrent nodes of both directions on one sequence", report.pairs)
@@ -65,7 +65,7 @@ def report_sections(report: RewriteReport, drawings: Mapping[str, Drawings]) -> 
     )
 
 
-def _runs(loops: Sequence[LoopReport], drawings: Mapping[str, Drawings]) -> str:
+def _run_bars(loops: Sequence[LoopReport], drawings: Mapping[str, Drawings]) -> str:
     """Return HTML bars that show how many operators run for each loop when the model runs once.
 
     Each loop has one bar for the original and one for the result. A loop is left out if one of its two counts is unknown, or if

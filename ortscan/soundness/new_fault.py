@@ -68,17 +68,17 @@ class Original:
         if isinstance(self._model, onnx.ModelProto):
             return without_weights(self._model)
         if isinstance(self._model, ir.Model | LoadedModel):
-            return _slim(self.loaded)
+            return _without_large_weights(self.loaded)
         if isinstance(self._model, bytes | bytearray | memoryview):
             return without_weights(parse(bytes(self._model), "the given bytes"))
         return without_weights(read(Path(self._model)))
 
     def has(self, find: "_Question") -> bool:
         """Return True if the check ``find`` also reports a fault of the original."""
-        return find(self.loaded, self.proto) is not None or (find is _inference_fault and self.fault_shown is not None)
+        return find(self.loaded, self.proto) is not None or (find is _inference_fault and self.fault_with_all_constants is not None)
 
     @lazy
-    def fault_shown(self) -> str | None:
+    def fault_with_all_constants(self) -> str | None:
         """The fault that onnx's shape inference finds in the original if it sees all constants, or None.
 
         In a nested graph, onnx does not see the values of constants of outer graphs. Rewrites move constants to other graphs, so
@@ -105,7 +105,7 @@ def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
     """
     original = before if isinstance(before, Original) else Original(before)
     try:
-        result = _slim(after)
+        result = _without_large_weights(after)
     except InvariantBroken as error:
         return str(error)
     shared: list[_Question] = []
@@ -122,7 +122,9 @@ def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
     if _load_fault in shared and not _may_have_other_operators(original.loaded.model):
         for find in (_checker_fault, _inference_fault):
             if find in shared:
-                raise UnsupportedModel(f"The model is not valid: {find(original.loaded, original.proto) or original.fault_shown}")
+                raise UnsupportedModel(
+                    f"The model is not valid: {find(original.loaded, original.proto) or original.fault_with_all_constants}"
+                )
     return disagreement(original.proto, result)
 
 
@@ -202,10 +204,10 @@ def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_cra
     else:
         runner = Runner(source, [], ["CPUExecutionProvider"], on_one_thread, optimise, seconds)
         error = runner.error
-    return None if runner.late else error
+    return None if runner.loading_timed_out else error
 
 
-def _slim(loaded: LoadedModel) -> onnx.ModelProto:
+def _without_large_weights(loaded: LoadedModel) -> onnx.ModelProto:
     """Return the serialised model without its large weights. Their values are not read."""
     values = [value for value in loaded.model.graph.initializers.values() if _is_large(value.const_value)]
     substitutes = [(InitializerSlot(value), _reference(value.const_value)) for value in values if value.const_value is not None]

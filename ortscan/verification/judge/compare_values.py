@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ortscan.ort.element_types import largest_number
-from ortscan.verification.judge.tolerances import History, Tolerances, is_float, own_scales
+from ortscan.verification.judge.tolerances import History, Tolerances, element_scales, is_float
 
 __all__ = ["LEFT_OUT", "Gap", "Widening", "as_table", "compare_values", "is_table"]
 
@@ -165,17 +165,17 @@ def _compare_floats(before: np.ndarray, after: np.ndarray, comparison: _Comparis
         magnitudes = np.abs(np.where(finite, wide, 0.0))
         scale = float(magnitudes.max(initial=0.0))
         history.learn(magnitudes)
-        over_all = history.largest
-        own = np.minimum(own_scales(magnitudes), scale * history.proportions(before.shape))
-        allowed = tolerances.allowed(before.dtype, own, history.scales(before.shape), over_all)
+        output_maximum = history.largest
+        own = np.minimum(element_scales(magnitudes), scale * history.proportions(before.shape))
+        allowed = tolerances.allowed(before.dtype, own, history.scales(before.shape), output_maximum)
         same = (wide == other) | (np.isnan(wide) & np.isnan(other))
         if comparison.special:
             same |= ~finite & ~np.isfinite(other)
         error = np.where(same, 0.0, np.abs(wide - other))
         error = np.where(finite & np.isfinite(other) | same, error, np.inf)
         if (error > allowed).any():
-            most = tolerances.allowed(before.dtype, np.asarray(scale), np.asarray(over_all), over_all)
-            rounded = tolerances.one_rounding(before.dtype) * min(1.0, over_all)
+            most = tolerances.allowed(before.dtype, np.asarray(scale), np.asarray(output_maximum), output_maximum)
+            rounded = tolerances.one_rounding(before.dtype) * min(1.0, output_maximum)
             allowed = np.maximum(allowed, rounded) + comparison.widening(before, float(most))
             may_overflow = magnitudes > math.sqrt(largest_number(before.dtype))
             allowed = np.where(may_overflow & ~np.isfinite(other), np.inf, allowed)

@@ -20,7 +20,7 @@ from ortscan.verification.judge.judge import Judge, Judged
 from ortscan.verification.result import Case, FirstDifference, OutputError, OutputResult, Verification
 from rewrites.base.plain_text import counted
 
-__all__ = ["RecordedOutcome", "compare_with_records", "conclude", "refuse"]
+__all__ = ["RecordedOutcome", "compare_with_records", "conclude", "result_without_runs"]
 
 _FEWEST_RUNS = 6
 """The fewest runs from which a speed is reported."""
@@ -91,7 +91,7 @@ def _in_words(gap: Gap) -> str:
     return f"at {list(gap.index)} {gap.reason}" if gap.index else str(gap.reason)
 
 
-def refuse(
+def result_without_runs(
     outputs: Sequence[str], problems: Sequence[str], notes: Sequence[str] = (), *, inconclusive: bool = False
 ) -> Verification:
     """Return the result of a comparison in which neither model ran.
@@ -128,7 +128,7 @@ def conclude(
     """
     cases, comparer = [result.case for result in judged], judge.comparer
     outputs = [_summed_up(name, judge, cases) for name in judge.before.outputs]
-    problems = _failures(cases) + [_DISOWNED.format(name, known_defect(original)) for name in sorted(comparer.disowned)]
+    problems = _failures(cases) + [_DISOWNED.format(name, known_defect(original)) for name in sorted(comparer.optimizer_sensitive)]
     if not any(output.compared for output in outputs):
         problems += [] if problems else [_why_nothing(cases, outputs, judge, original)]
     else:
