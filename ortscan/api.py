@@ -22,7 +22,7 @@ from ortscan.pipeline.compare_with_original import compare, level_of, require_eq
 from ortscan.pipeline.on_difference import on_difference_of, verified
 from ortscan.pipeline.rewriting import Rewriting, Rewritten
 from ortscan.pipeline.self_check import is_returned_as_passed, self_checked
-from ortscan.report.outcome import Report, drawn
+from ortscan.report.outcome import Report, with_drawings
 from ortscan.soundness.new_fault import new_fault
 from ortscan.soundness.output_shapes import warn_of_redeclarations
 from ortscan.verb_options import OPTIMIZE_OPTIONS, REWRITING_OPTIONS, MigrateOptions, OpsetTarget
@@ -105,7 +105,7 @@ def optimize(
         if level is not None:
             outcome = verified(rewriting, outcome, lambda it: compare(rewriting.model, it, level, spent, rewriting.sizes), keep)
         result = return_model(outcome.loaded, output, rewriting.model if is_returned_as_passed(rewriting, outcome) else None)
-    return (result, drawn(outcome.report, rewriting.model, outcome.loaded.model, model)) if report else result
+    return (result, with_drawings(outcome.report, rewriting.model, outcome.loaded.model, model)) if report else result
 
 
 @overload

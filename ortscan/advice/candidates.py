@@ -33,14 +33,14 @@ class AdviceCandidate:
         flags: The options as flags of the command line.
         options: The options as keywords.
         when: The condition under which these options help, such as "T is mostly 1". Empty if they always help.
-        at: The sizes at which the candidate is timed, by the names of dimensions.
+        sizes: The sizes at which the candidate is timed, by the names of dimensions.
         is_portable: True if these options help in any session of onnxruntime, False if the session needs ortscan's library.
     """
 
     flags: str
     options: Mapping[str, Any]
     when: str = ""
-    at: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
     is_portable: bool = True
 
 

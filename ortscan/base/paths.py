@@ -15,6 +15,7 @@ from rewrites.base.plain_text import quoted
 
 __all__ = [
     "UnreadableData",
+    "data_file_path",
     "folders_of",
     "is_below",
     "is_path",
@@ -22,7 +23,6 @@ __all__ = [
     "is_pipe",
     "leads_out",
     "open_regular",
-    "data_file_path",
 ]
 
 _READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)

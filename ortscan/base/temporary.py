@@ -42,7 +42,7 @@ def _remove(path: Path, owner: int) -> None:
 
 
 def run_twice(work: Callable[[], None]) -> None:
-    """Call ``work`` twice, even if the first call succeeds.
+    """Call ``work`` twice, whether the first call succeeds or is interrupted.
 
     If an interrupt stops the first call, the second call completes the work.
     """

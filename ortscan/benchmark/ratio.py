@@ -41,12 +41,12 @@ class Ratio:
     @property
     def is_faster(self) -> bool:
         """True if the confidence interval shows that the model is faster."""
-        return self._is_sure and self.low > 1 and self.value >= LEAST_DIFFERENCE
+        return self._excludes_one and self.low > 1 and self.value >= LEAST_DIFFERENCE
 
     @property
     def is_slower(self) -> bool:
         """True if the confidence interval shows that the model is slower."""
-        return self._is_sure and self.high < 1 and self.value <= 1 / LEAST_DIFFERENCE
+        return self._excludes_one and self.high < 1 and self.value <= 1 / LEAST_DIFFERENCE
 
     @property
     def is_measurable(self) -> bool:
@@ -54,7 +54,7 @@ class Ratio:
         return self.is_faster or self.is_slower
 
     @property
-    def _is_sure(self) -> bool:
+    def _excludes_one(self) -> bool:
         return self.confidence >= CONFIDENCE
 
 

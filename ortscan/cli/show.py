@@ -20,7 +20,7 @@ from ortscan.report.html import cards_of, migration_operators, migration_scans, 
 from ortscan.report.outcome import Report as Explanation
 from ortscan.report.terminal import Entries, safe, table
 from ortscan.report.text import conversion_table, scan_table
-from ortscan.report.words import gone, headline, migration_headline, report_dict
+from ortscan.report.words import headline, migration_headline, removed_loops_text, report_dict
 from rewrites.base.abilities import Costs
 from rewrites.base.report import RewriteReport
 from rewrites.migration import Migration
@@ -50,9 +50,9 @@ def show_outcome(args: argparse.Namespace, outcome: ShownResult) -> None:
     facts = [verified(outcome.verification), written(args, outcome.written), *without_library(report)]
     if outcome.bench is not None:
         checked = "verified" if outcome.verification is not None else "not verified"
-        facts.append(" · ".join([gone(report), outcome.bench.in_short(), checked]))
+        facts.append(" · ".join([removed_loops_text(report), outcome.bench.in_short(), checked]))
     elif report.changed and outcome.verification is not None and (gain := rough_gain(outcome.verification)):
-        facts.append(" · ".join([gone(report), gain, "verified"]))
+        facts.append(" · ".join([removed_loops_text(report), gain, "verified"]))
     if args.report is not None:
         _outcome_page(args, outcome).write(args)
     if args.json:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Compare",
     "OnDifference",
-    "without_differences",
     "first_difference_sentence",
-    "slower_patch_sentence",
     "on_difference_of",
+    "slower_patch_sentence",
     "verified",
+    "without_differences",
 ]
 
 OnDifference = Literal["raise", "keep"]

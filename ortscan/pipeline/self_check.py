@@ -27,7 +27,7 @@ from rewrites.cleanup.constant_branches import is_if
 from rewrites.driver.engine import count_operators
 from rewrites.graph.walk import all_nodes
 
-__all__ = ["original_result", "fault_of", "is_returned_as_passed", "self_checked", "rewrite_soundly_in_opset", "report_result"]
+__all__ = ["fault_of", "is_returned_as_passed", "original_result", "report_result", "rewrite_soundly_in_opset", "self_checked"]
 
 _log = logging.getLogger("ortscan.rewriting")
 _REPORT_IT = "this is a defect of ortscan; please report it with the model"
@@ -82,8 +82,8 @@ def rewrite_soundly_in_opset(rewriting: Rewriting, find_fault: FindFault, stop_a
     sound = rewrite_soundly(rewriting.once, find_fault, stop_after, is_valid)
     if sound.result is not None or rewriting.opset != "auto":
         return sound
-    without_differences = rewrite_soundly(functools.partial(rewriting.once, opset="keep"), find_fault, stop_after, is_valid)
-    return without_differences if without_differences.result is not None else sound
+    in_own_opset = rewrite_soundly(functools.partial(rewriting.once, opset="keep"), find_fault, stop_after, is_valid)
+    return in_own_opset if in_own_opset.result is not None else sound
 
 
 def is_returned_as_passed(rewriting: Rewriting, outcome: Rewritten) -> bool:

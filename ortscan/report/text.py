@@ -7,7 +7,7 @@ from rich.text import Text
 
 from ortscan.report.codes import Code, meaning
 from ortscan.report.terminal import Entries, safe, table
-from ortscan.report.words import became, headline, loop_line, operator_changes, totals
+from ortscan.report.words import headline, loop_line, operator_changes, scan_outcome, totals
 from rewrites.base.plain_text import counted, plain
 from rewrites.base.report import Fate, Fired, LoopReport, Reason, RewriteReport
 from rewrites.migration import Migration
@@ -145,4 +145,4 @@ def scan_table(migration: Migration) -> RenderableType:
 
     If the new Scan runs the rows of the batch one by one, the list says why.
     """
-    return Entries((f"Scan {scan.name}", became(scan)) for scan in migration.scans)
+    return Entries((f"Scan {scan.name}", scan_outcome(scan)) for scan in migration.scans)

@@ -13,7 +13,7 @@ from ortscan.base.proto_graphs import all_graphs, bodies_of
 from ortscan.ort.model_errors import error_of_onnx, without_weights
 from rewrites.analysis.shapes.long_vectors import GROWING, LONGEST, Measure, Part, Vectors, VectorStep, largest_number
 
-__all__ = ["oversized_concats", "has_long_vectors"]
+__all__ = ["has_long_vectors", "oversized_concats"]
 
 _MOST_JOINED = 1 << 22
 _UNIT = 1 << 12

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TOO_SLOW",
-    "SessionModel",
+    "ModelSession",
     "RunOutcome",
     "Runner",
-    "ModelSession",
+    "SessionModel",
     "check_providers",
     "on_one_thread",
     "register_called",

@@ -100,11 +100,11 @@ def _contradiction(was: onnx.TypeProto, now: onnx.TypeProto) -> str | None:
     if old is None or new is None:
         return None
     if len(old) != len(new) or any(None not in (a, b) and a != b for a, b in zip(old, new, strict=True)):
-        return f"has the shape {_shown(old)} in the original and {_shown(new)} in the result"
+        return f"has the shape {_dims_text(old)} in the original and {_dims_text(new)} in the result"
     return None
 
 
-def _shown(dims: Iterable[int | None]) -> str:
+def _dims_text(dims: Iterable[int | None]) -> str:
     return f"[{', '.join('?' if dim is None else str(dim) for dim in dims)}]"
 
 

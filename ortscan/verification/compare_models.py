@@ -138,7 +138,7 @@ def compare_models(
     if too_large := dict.fromkeys(reason for plan in plans for reason in plan.too_large):
         return result_without_runs(names, list(too_large), notes, inconclusive=True)
     may_crash = settings.configure is None and any(
-        plan.may_crash or plan.inputs.inner_sizes.fixed()[0] > LARGE_FOLDED for plan in plans
+        plan.may_crash or plan.inputs.inner_sizes.largest_fixed()[0] > LARGE_FOLDED for plan in plans
     )
     configure = settings.configure
     if configure is None and settings.level == "quick" and weight(old.proto) + weight(new.proto) <= _SMALL_BYTES:

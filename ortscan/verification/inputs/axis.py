@@ -18,13 +18,13 @@ from ortscan.verification.inputs.turning_points import Known
 
 __all__ = [
     "Axis",
-    "largest_compared_size",
     "derived_dims",
     "derived_size",
     "dimension_values",
-    "values_to_try",
+    "largest_compared_size",
     "sizes_from",
     "trip_values",
+    "values_to_try",
 ]
 
 _LARGE = (33, 61, 17, 29)

@@ -160,7 +160,7 @@ class Inputs:
         total, first = 0, min(points, key=self.bytes_at, default=None) if self.sizes else None
         for point in points:
             size = self.bytes_at(point)
-            fits = self.budget.allows(max(size, self.inner_sizes.at(point.sizes))) and (
+            fits = self.budget.allows(max(size, self.inner_sizes.bytes_at(point.sizes))) and (
                 size <= _SMALL_BYTES or self.budget.allows(total + size)
             )
             shapes = (shape_of(spec, point.sizes) for spec in self.missing)

@@ -20,10 +20,10 @@ __all__ = [
     "ATTEMPTS",
     "OTHER_ATTEMPTS",
     "ROW_KINDS",
-    "put_alternating",
-    "make_integers",
-    "random_booleans",
     "allows_lengths_of_kind",
+    "make_integers",
+    "put_alternating",
+    "random_booleans",
 ]
 
 ATTEMPTS = ("by use", "below smallest size", "0 or 1", "ones", "zeros")
@@ -57,7 +57,7 @@ def make_integers(
     if role is None and by_use and point.kind in ("large integers", "divided integers"):
         return _any_integers(dtype, shape, turn if point.kind == "large integers" else None, random)
     if point.kind == "other integers" and role is not None and (others := role.unusual(point.sizes)):
-        return _others(others, role.usual(point.sizes), shape, point, attempt, random).astype(dtype)
+        return _unusual_integers(others, role.usual(point.sizes), shape, point, attempt, random).astype(dtype)
     low, high = _bounds(dtype, shape, point, role, attempt)
     values = np.asarray(random.integers(low, high, shape, endpoint=True))
     if point.kind == "zeros":
@@ -124,12 +124,12 @@ def _any_integers(dtype: np.dtype[Any], shape: Sequence[int], turn: int | None, 
         flat = values.reshape(-1)
         flat[:1], flat[1:2] = info.max >> 1, info.min // 2 + 1
     elif values.size > 1 or turn % 2 == 0:
-        known = dict.fromkeys(number for number in _noteworthy(bits, int(info.max)) if info.min <= number <= info.max)
+        known = dict.fromkeys(number for number in _special_integers(bits, int(info.max)) if info.min <= number <= info.max)
         put_alternating(values, list(known), turn if values.size > 1 else turn // 2)
     return values
 
 
-def _noteworthy(bits: int, largest: int) -> Iterator[int]:
+def _special_integers(bits: int, largest: int) -> Iterator[int]:
     """Yield special numbers, at which the behaviour of a model may change.
 
     The numbers that are most likely to matter come first. Some of the numbers may not fit into the integer type, which has ``bits``
@@ -140,7 +140,7 @@ def _noteworthy(bits: int, largest: int) -> Iterator[int]:
         yield from (1 << power, 10 ** (power // 3), -(1 << power), (1 << power) - 1)
 
 
-def _others(
+def _unusual_integers(
     numbers: Sequence[int], usual: Sequence[int], shape: Sequence[int], point: Point, attempt: str, random: np.random.Generator
 ) -> np.ndarray:
     """Return an array in which unusual ``numbers`` alternate with random ``usual`` numbers.

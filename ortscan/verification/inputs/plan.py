@@ -55,7 +55,7 @@ def plan_cases(axes: Sequence[Axis], *, override: bool = False, level: Level = "
         points += [_point(axes, usual, 100 + draw) for draw in range(3)]
     points += [_point(axes, usual, 200 + draw, kind) for draw, kind in enumerate(_KINDS)]
     points.append(_point(axes, max(_plain_rows(axes, level), key=math.prod), 210, "mixed"))
-    points += [_point(axes, _middling(axes), 220 + draw, kind) for draw, kind in enumerate(_LAST_KINDS)]
+    points += [_point(axes, _middle_sizes(axes), 220 + draw, kind) for draw, kind in enumerate(_LAST_KINDS)]
     for axis in axes:
         for draw, part in enumerate(axis.parts[:3] if len(axis.parts) > 1 else ()):
             point = _point(axes, usual, 300 + draw)
@@ -80,7 +80,7 @@ def plan_value_cases(axes: Sequence[Axis], kinds: Sequence[tuple[str, str, int]]
         level: how thorough the comparison is.
     """
     rows = _plain_rows(axes, level)
-    middling = _middling(axes) if level == "full" else rows[0]
+    middling = _middle_sizes(axes) if level == "full" else rows[0]
     large = max(rows, key=math.prod)
     points = []
     for position, (kind, only, count) in enumerate(kinds):
@@ -163,7 +163,7 @@ def _point(axes: Sequence[Axis], row: Sequence[int], draw: int, kind: str = "nor
     return Point(sizes, trips, kind, draw, override)
 
 
-def _middling(axes: Sequence[Axis]) -> list[int]:
+def _middle_sizes(axes: Sequence[Axis]) -> list[int]:
     return [7 - 2 * (position % 2) if axis.can_have_any_size else axis.values[0] for position, axis in enumerate(axes)]
 
 

@@ -93,7 +93,7 @@ def prepare(
         problems += _conflicts("original", analysis) + _conflicts("result", _analysis(after, specs)[0])
     roles = {} if analysis is None else find_roles(analysis)
     inner = KnownSizes({}) if analysis is None else known_sizes(analysis)
-    size, name = inner.fixed()
+    size, name = inner.largest_fixed()
     fits = size <= _MANY * sum(value.nbytes for value in fixed.values() if isinstance(value, np.ndarray)) or budget.allows(size)
     candidates = {spec.name for spec in specs if is_integer(spec) and spec.name not in fixed and spec.name not in roles}
     inputs = Inputs(
@@ -131,7 +131,7 @@ def prepare(
         problems=tuple(problems),
         notes=tuple(notes),
         may_crash=may_crash(before, analysis, watched[0]) or may_crash(after, other, watched[1]),
-        not_tried=(*_not_tried(inputs, before, after), *untried_rows(inputs.axes(learned), level)),
+        not_tried=(*_kinds_not_tried(inputs, before, after), *untried_rows(inputs.axes(learned), level)),
         too_large=() if fits else (f"'{name}' would take {size >> 20} MiB",),
     )
 
@@ -166,7 +166,7 @@ def _defaults(proto: onnx.ModelProto, names: Set[str]) -> dict[str, np.ndarray]:
     return defaults
 
 
-def _not_tried(inputs: Inputs, before: onnx.ModelProto, after: onnx.ModelProto) -> Iterator[str]:
+def _kinds_not_tried(inputs: Inputs, before: onnx.ModelProto, after: onnx.ModelProto) -> Iterator[str]:
     """Yield phrases on kinds of values that some inputs do not get in any case."""
     missing, roles = inputs.missing, inputs.roles
     if inputs.level == "full":

@@ -154,7 +154,7 @@ def _uses(start: ir.Value, analysis: Analysis, owners: Mapping[ir.Graph, ir.Node
         value = pending.pop()
         targets: list[ir.Value] = []
         if value.is_graph_output() and isinstance(value.graph, ir.Graph) and value.graph in owners:
-            targets += _leaving(value, value.graph, owners[value.graph])
+            targets += _receivers_of_body_output(value, value.graph, owners[value.graph])
         for use in value.uses():
             yield _role_at(use.node, use.idx, value.dtype or start.dtype, analysis)
             targets += _values_with_elements_of(use.node, use.idx, analysis)
@@ -222,7 +222,7 @@ def _values_with_elements_of(node: ir.Node, position: int, analysis: Analysis) -
     return []
 
 
-def _leaving(value: ir.Value, body: ir.Graph, node: ir.Node) -> list[ir.Value]:
+def _receivers_of_body_output(value: ir.Value, body: ir.Graph, node: ir.Node) -> list[ir.Value]:
     """Return the values that get the elements of ``value``, an output of the body of ``node``.
 
     These are an output of ``node`` and, in a loop, the state of the next step.

@@ -25,9 +25,9 @@ __all__ = [
     "other_defaults",
     "other_integers",
     "steady_kinds",
-    "values_not_fed",
     "useless_kinds",
     "value_kinds",
+    "values_not_fed",
 ]
 
 MOST_ALONE = 8

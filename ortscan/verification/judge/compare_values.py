@@ -97,23 +97,23 @@ def compare_values(
 
 def _compare(before: Any, after: Any, comparison: _Comparison) -> Gap:
     if before is None or after is None:
-        return Gap() if before is after else _unlike("is empty in only one of the models", before, after)
+        return Gap() if before is after else _differing("is empty in only one of the models", before, after)
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         if list(before) != list(after):
-            return _unlike("has other keys", list(before), list(after))
+            return _differing("has other keys", list(before), list(after))
         return _compare_sequences(list(before.values()), list(after.values()), comparison)
     if isinstance(before, list) and isinstance(after, list):
         if is_table(before, after):
             return _compare_arrays(as_table(before), as_table(after), comparison)
         return _compare_sequences(before, after, comparison)
     if isinstance(before, list | Mapping) or isinstance(after, list | Mapping):
-        return _unlike("has another type", before, after)
+        return _differing("has another type", before, after)
     return _compare_arrays(np.asarray(before), np.asarray(after), comparison)
 
 
 def _compare_sequences(before: Sequence[Any], after: Sequence[Any], comparison: _Comparison) -> Gap:
     if len(before) != len(after):
-        return _unlike(f"has {len(before)} items before and {len(after)} after", len(before), len(after))
+        return _differing(f"has {len(before)} items before and {len(after)} after", len(before), len(after))
     gaps = [_compare(b, a, comparison.item(position)) for position, (b, a) in enumerate(zip(before, after, strict=True))]
     if not gaps:
         return Gap()
@@ -132,9 +132,9 @@ def _compare_arrays(before: np.ndarray, after: np.ndarray, comparison: _Comparis
     if before.dtype.kind in "OSU" and after.dtype.kind in "OSU":
         before, after = before.astype(object), after.astype(object)
     if before.dtype != after.dtype:
-        return _unlike(f"is {before.dtype} before and {after.dtype} after", before.dtype.name, after.dtype.name)
+        return _differing(f"is {before.dtype} before and {after.dtype} after", before.dtype.name, after.dtype.name)
     if before.shape != after.shape:
-        return _unlike(f"has shape {before.shape} before and {after.shape} after", before.shape, after.shape)
+        return _differing(f"has shape {before.shape} before and {after.shape} after", before.shape, after.shape)
     if before.size == 0:
         return Gap()
     return (_compare_floats if is_float(before.dtype) else _compare_exactly)(before, after, comparison)
@@ -195,7 +195,7 @@ def _compare_floats(before: np.ndarray, after: np.ndarray, comparison: _Comparis
     return Gap(absolute, relative, limit, scale, size, numbers, reason, index, old, new)
 
 
-def _unlike(reason: str, before: Any, after: Any) -> Gap:
+def _differing(reason: str, before: Any, after: Any) -> Gap:
     return Gap(absolute=float("nan"), relative=float("nan"), reason=reason, before=before, after=after)
 
 

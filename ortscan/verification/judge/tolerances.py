@@ -29,7 +29,7 @@ import numpy as np
 
 from ortscan.ort.element_types import rounding
 
-__all__ = ["History", "Tolerances", "is_float", "element_scales"]
+__all__ = ["History", "Tolerances", "element_scales", "is_float"]
 
 _DEFAULTS = {"float64": (1e-9, 1e-10), "float32": (1e-4, 1e-5), "float16": (1e-2, 4e-3), "bfloat16": (5e-2, 3e-2)}
 _COARSEST = (2.5e-1, 2.5e-1)
@@ -59,7 +59,7 @@ class Tolerances:
     roundings: float = 1.0
 
     def coarsest(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the coarser one of ``dtype``, the type of the output, and ``computed``."""
+        """Return the coarser of two types: ``dtype`` (the type of the output) and ``computed``."""
         kinds = [kind for kind in (dtype, self.computed) if kind is not None and is_float(kind)]
         return max(kinds, key=rounding, default=dtype)
 
