@@ -179,7 +179,7 @@ def _described(tensor: ir.ExternalTensor) -> dict[str, Any]:
 def within_reach(tensor: ir.ExternalTensor, folders: Sequence[str], files: DataFiles) -> FileTensor:
     """Return a tensor that reads the external data of ``tensor``.
 
-    The location of the data is relative to ``folders[0]``. ``folders`` is the result of ``folders_of``. Raise OutOfReach if the
+    The location of the data is relative to ``folders[0]``. ``folders`` is the result of ``folders_of``. Raise UnreadableData if the
     data cannot be read; see ``data_file_path``.
     """
     path = data_file_path(os.fspath(tensor.location), folders)
