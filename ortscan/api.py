@@ -21,8 +21,8 @@ from ortscan.ort.runtimes import runtime_named
 from ortscan.pipeline.compare_with_original import compare, level_of, require_equal
 from ortscan.pipeline.on_difference import on_difference_of, verified
 from ortscan.pipeline.rewriting import Rewriting, Rewritten
-from ortscan.pipeline.self_check import is_left_broken, self_checked
-from ortscan.report.outcome import Report, drawn
+from ortscan.pipeline.self_check import is_returned_as_passed, self_checked
+from ortscan.report.outcome import Report, with_drawings
 from ortscan.soundness.new_fault import new_fault
 from ortscan.soundness.output_shapes import warn_of_redeclarations
 from ortscan.verb_options import OPTIMIZE_OPTIONS, REWRITING_OPTIONS, MigrateOptions, OpsetTarget
@@ -104,8 +104,8 @@ def optimize(
     with sealed(outcome.loaded) if outcome.is_touched else nullcontext():
         if level is not None:
             outcome = verified(rewriting, outcome, lambda it: compare(rewriting.model, it, level, spent, rewriting.sizes), keep)
-        result = return_model(outcome.loaded, output, rewriting.model if is_left_broken(rewriting, outcome) else None)
-    return (result, drawn(outcome.report, rewriting.model, outcome.loaded.model, model)) if report else result
+        result = return_model(outcome.loaded, output, rewriting.model if is_returned_as_passed(rewriting, outcome) else None)
+    return (result, with_drawings(outcome.report, rewriting.model, outcome.loaded.model, model)) if report else result
 
 
 @overload

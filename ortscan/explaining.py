@@ -9,7 +9,7 @@ from ortscan.edge.limited import limited
 from ortscan.modelio import ModelLike
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.option_types import check_flags
-from ortscan.report.outcome import Report, drawn
+from ortscan.report.outcome import Report, with_drawings
 from ortscan.verb_options import REWRITING_OPTIONS, ExplainOptions
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import did_you_mean, shown
@@ -59,4 +59,4 @@ def explain(
 
         chosen.pop("stop_after", None)
         give_advice(source, chosen, outcome, chosen.pop("progress", None))
-    return drawn(outcome.report, source, outcome.loaded.model, model)
+    return with_drawings(outcome.report, source, outcome.loaded.model, model)

@@ -33,14 +33,14 @@ class AdviceCandidate:
         flags: The options as flags of the command line.
         options: The options as keywords.
         when: The condition under which these options help, such as "T is mostly 1". Empty if they always help.
-        at: The sizes at which the candidate is timed, by the names of dimensions.
+        sizes: The sizes at which the candidate is timed, by the names of dimensions.
         is_portable: True if these options help in any session of onnxruntime, False if the session needs ortscan's library.
     """
 
     flags: str
     options: Mapping[str, Any]
     when: str = ""
-    at: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
     is_portable: bool = True
 
 
@@ -57,7 +57,7 @@ def candidates(
     """
     left, target = report.loops_left, TARGETS[report.target]
     codes = {reason.code for loop in left for reason in loop.reasons}
-    yield from _of_flags(left, codes, options, target.loops)
+    yield from _for_remaining_loops(left, codes, options, target.loops)
     if defaults and options.get("freeze", False) is False:
         yield AdviceCandidate("--freeze all", {"freeze": True}, "no run gives these inputs other values than their defaults")
     free = [dim for spec in inputs for dim in spec.dims or () if isinstance(dim, str)]
@@ -89,7 +89,7 @@ def candidates(
         yield AdviceCandidate("--native", {"native": True}, "ortscan's library is registered where it runs", is_portable=False)
 
 
-def _of_flags(
+def _for_remaining_loops(
     left: Sequence[LoopReport], codes: set[str], options: Mapping[str, Any], runs_loops: bool
 ) -> Iterator[AdviceCandidate]:
     steps = {loop.steps for loop in left if isinstance(loop.steps, int) and loop.steps <= _LONGEST_UNROLLED}

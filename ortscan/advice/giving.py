@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from ortscan.advice.candidates import AdviceCandidate, candidates
-from ortscan.advice.trying import Tried, gain_of, timed, tried
+from ortscan.advice.trying import TriedCandidate, gain_of, time_models, try_candidate
 from ortscan.modelio import AnyModel, ModelLike
 from ortscan.modelio.source import open_source, weight
 from ortscan.pipeline.rewriting import Rewritten
@@ -66,20 +66,20 @@ def give_advice(
     except StillRunning as error:
         report.messages.append(f"no advice: {error}")
         return
-    of_use: list[tuple[Tried, Bench | None]] = []
+    helpful: list[tuple[TriedCandidate, Bench | None]] = []
     for number, candidate in enumerate(proposals):
         if progress is not None:
             progress(number, len(proposals))
-        if time.monotonic() > end or any(_is_needless(candidate, other) for other, _ in of_use):
+        if time.monotonic() > end or any(_is_covered_by(candidate, other) for other, _ in helpful):
             continue
-        attempt = tried(model, options, candidate, report)
+        attempt = try_candidate(model, options, candidate, report)
         if attempt is None:
             continue
         bench = gain_of(attempt, outcome.loaded) if is_timed else None
-        if (bench is not None or not is_timed) and attempt.passes is not None:
-            of_use.append((attempt, bench))
+        if (bench is not None or not is_timed) and attempt.verified_level is not None:
+            helpful.append((attempt, bench))
     for loop in report.loops_left:
-        loop.advice = _chosen(loop.where, of_use)
+        loop.advice = _best_advice(loop.where, helpful)
 
 
 def _measure_costs(model: AnyModel, outcome: Rewritten) -> None:
@@ -89,14 +89,14 @@ def _measure_costs(model: AnyModel, outcome: Rewritten) -> None:
     """
     from ortscan.benchmark.ratio import duration, gain
 
-    bench = timed({"the original": model, "the result": outcome.loaded}, {}, profile=True)
+    bench = time_models({"the original": model, "the result": outcome.loaded}, {}, profile=True)
     if bench is None:
         return
     result = bench.results[0]
     before, after = (duration(timing.median) for timing in result.timings)
     if outcome.is_touched:
         outcome.report.messages.append(f"a run takes {after} instead of {before}: {gain(result.ratio())} ({result.label})")
-    old, new = map(_by_name, bench.models)
+    old, new = map(_loop_seconds, bench.models)
     left: dict[int, list[str]] = {}
     for node in all_nodes(outcome.loaded.model.graph):
         entry = REPORT.of(node)
@@ -112,7 +112,7 @@ def _measure_costs(model: AnyModel, outcome: Rewritten) -> None:
         loop.cost = f"{duration(took)} of the {before} of a run{now}"
 
 
-def _by_name(model: "BenchedModel") -> dict[str, float]:
+def _loop_seconds(model: "BenchedModel") -> dict[str, float]:
     """Return a dict from the name of each loop to the seconds that the loop takes in a run.
 
     If several loops have the same name, all of them are left out.
@@ -135,15 +135,15 @@ def _name_in(where: str) -> str:
     return named.removesuffix("'") if where.count(" '") == 1 else ""
 
 
-def _is_needless(candidate: AdviceCandidate, other: Tried) -> bool:
-    """Return True if ``candidate`` need not be tried, because of the candidate ``other``.
+def _is_covered_by(candidate: AdviceCandidate, other: TriedCandidate) -> bool:
+    """Return True if ``candidate`` need not be tried, because the candidate ``other`` already helps.
 
-    ``other`` already helps, and it sets a larger size of the same dimension than ``candidate``.
+    Both candidates must be for sizes of the same dimensions. ``other`` was tried first, because its sizes are larger.
     """
-    return bool(candidate.at) and candidate.at.keys() == other.candidate.at.keys()
+    return bool(candidate.sizes) and candidate.sizes.keys() == other.candidate.sizes.keys()
 
 
-def _chosen(where: str, of_use: "list[tuple[Tried, Bench | None]]") -> list[Advice]:
+def _best_advice(where: str, helpful: "list[tuple[TriedCandidate, Bench | None]]") -> list[Advice]:
     """Return at most two pieces of advice for the loop at ``where``.
 
     The first piece is the best advice that helps in any session of onnxruntime. The second piece is the best advice that helps
@@ -151,12 +151,12 @@ def _chosen(where: str, of_use: "list[tuple[Tried, Bench | None]]") -> list[Advi
 
     Args:
         where: the location of the loop.
-        of_use: the candidates that improve some loops, each with its measurements, or with None if it was not timed.
+        helpful: the candidates that improve some loops, each with its measurements, or with None if it was not timed.
     """
     chosen_advice: list[Advice] = []
     best = 1.0
     for is_portable in (True, False):
-        helping = [pair for pair in of_use if where in pair[0].better]
+        helping = [pair for pair in helpful if where in pair[0].improved_fates]
         fitting = [pair for pair in helping if pair[0].candidate.is_portable == is_portable]
         chosen = max(fitting, key=lambda pair: (_factor(pair[1]), not pair[0].candidate.when), default=None)
         for pair in fitting:
@@ -172,13 +172,13 @@ def _factor(bench: "Bench | None") -> float:
     return 1.0 if bench is None else max(result.ratio().value for result in bench.results)
 
 
-def _advice(attempt: Tried, bench: "Bench | None", where: str) -> Advice:
+def _advice(attempt: TriedCandidate, bench: "Bench | None", where: str) -> Advice:
     from ortscan.benchmark.ratio import duration, gain
 
-    candidate, fate = attempt.candidate, attempt.better[where]
+    candidate, fate = attempt.candidate, attempt.improved_fates[where]
     condition = f", if {candidate.when}" if candidate.when else ""
     flags, options = candidate.flags, dict(candidate.options)
-    if attempt.passes == "quick":
+    if attempt.verified_level == "quick":
         flags = f"{flags} --verify quick"
     if bench is None:
         return Advice(flags, options, fate, f"{flags}: {_FATES[fate]}{condition}", candidate.when)

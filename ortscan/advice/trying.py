@@ -20,7 +20,7 @@ from rewrites.base.report import Fate, LoopReport, RewriteReport
 if TYPE_CHECKING:
     from ortscan.benchmark.result import Bench
 
-__all__ = ["Tried", "gain_of", "timed", "tried"]
+__all__ = ["TriedCandidate", "gain_of", "time_models", "try_candidate"]
 
 _COMPARED_SECONDS = 10.0
 """The time limit of a full comparison."""
@@ -29,25 +29,25 @@ _RANKS: dict[Fate, int] = {"kept": 0, "rewritten": 0, "reduced": 1, "planned": 2
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedCandidate:
     """A candidate that improves some loops.
 
     Attributes:
         candidate: the options that were tried.
         rewriting: the model, and the options with which the model was rewritten.
         outcome: the optimised model and its report.
-        better: what became of each improved loop (such as ``removed``), by the location of the loop.
+        improved_fates: what became of each improved loop (such as ``removed``), by the location of the loop.
         seconds: the duration of the rewriting.
     """
 
     candidate: AdviceCandidate
     rewriting: Rewriting
     outcome: Rewritten
-    better: Mapping[str, Fate]
+    improved_fates: Mapping[str, Fate]
     seconds: float
 
     @cached_property
-    def passes(self) -> Level | None:
+    def verified_level(self) -> Level | None:
         """The most thorough level at which no difference is found: ``full``, else ``quick``, else None."""
         return "full" if self._is_equal("full") else "quick" if self._is_equal("quick") else None
 
@@ -61,7 +61,9 @@ class Tried:
             return not is_refuted(verify(self.rewriting.model, self.outcome.loaded, shapes=sizes, level=level, time_limit=limit))
 
 
-def tried(model: ModelLike, options: Mapping[str, Any], candidate: AdviceCandidate, before: RewriteReport) -> Tried | None:
+def try_candidate(
+    model: ModelLike, options: Mapping[str, Any], candidate: AdviceCandidate, before: RewriteReport
+) -> TriedCandidate | None:
     """Rewrite ``model`` with ``candidate``. Return None if the rewriting fails or improves no loop.
 
     Args:
@@ -80,8 +82,8 @@ def tried(model: ModelLike, options: Mapping[str, Any], candidate: AdviceCandida
             return None
     after = {loop.where: loop for loop in outcome.report.loops}
     left = [loop for loop in before.loops_left if loop.where in after]
-    better = {loop.where: after[loop.where].fate for loop in left if _is_better(loop, after[loop.where])}
-    return Tried(candidate, rewriting, outcome, better, time.monotonic() - started) if better else None
+    improved_fates = {loop.where: after[loop.where].fate for loop in left if _is_better(loop, after[loop.where])}
+    return TriedCandidate(candidate, rewriting, outcome, improved_fates, time.monotonic() - started) if improved_fates else None
 
 
 def _is_better(before: LoopReport, after: LoopReport) -> bool:
@@ -89,7 +91,7 @@ def _is_better(before: LoopReport, after: LoopReport) -> bool:
     return ranks[1] > ranks[0] or (ranks[1] == ranks[0] and after.nodes_after < before.nodes_after)
 
 
-def timed(models: Mapping[str, AnyModel], sizes: Mapping[str, int], profile: bool = False) -> "Bench | None":
+def time_models(models: Mapping[str, AnyModel], sizes: Mapping[str, int], profile: bool = False) -> "Bench | None":
     """Time ``models`` and return the result, or None if they cannot be timed.
 
     Raise StillRunning if a run does not end.
@@ -106,7 +108,7 @@ def timed(models: Mapping[str, AnyModel], sizes: Mapping[str, int], profile: boo
             return None
 
 
-def gain_of(attempt: Tried, without: LoadedModel) -> "Bench | None":
+def gain_of(attempt: TriedCandidate, without: LoadedModel) -> "Bench | None":
     """Time the model of ``attempt`` against ``without``, the model optimised without the candidate.
 
     Return the measurements if the model of ``attempt`` is measurably faster at some sizes and slower at none, else None.
@@ -118,7 +120,7 @@ def gain_of(attempt: Tried, without: LoadedModel) -> "Bench | None":
     if options.get("fix_inputs") or options.get("freeze"):
         before = with_inputs_built_in(to_proto(without), options.get("fix_inputs"), options.get("freeze", False))
     try:
-        bench = timed({"without": before, "with": attempt.outcome.loaded}, attempt.candidate.at)
+        bench = time_models({"without": before, "with": attempt.outcome.loaded}, attempt.candidate.sizes)
     except StillRunning:
         return None
     return bench if bench is not None and bench.is_faster else None

@@ -13,7 +13,17 @@ from typing import Any, TypeGuard
 
 from rewrites.base.plain_text import quoted
 
-__all__ = ["OutOfReach", "folders_of", "is_below", "is_path", "is_path_like", "is_pipe", "leads_out", "open_regular", "real_path"]
+__all__ = [
+    "UnreadableData",
+    "data_file_path",
+    "folders_of",
+    "is_below",
+    "is_path",
+    "is_path_like",
+    "is_pipe",
+    "leads_out",
+    "open_regular",
+]
 
 _READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
@@ -50,7 +60,7 @@ def is_pipe(value: Any) -> TypeGuard[str | os.PathLike[str]]:
         return False
 
 
-class OutOfReach(Exception):
+class UnreadableData(Exception):
     """External data cannot be read.
 
     The message continues a sentence that begins with "the external data of X".
@@ -65,7 +75,7 @@ def folders_of(path: str) -> list[str]:
     return list(dict.fromkeys([os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.realpath(path))]))
 
 
-def real_path(location: str, folders: Sequence[str]) -> str:
+def data_file_path(location: str, folders: Sequence[str]) -> str:
     """Return the path of the file at ``location`` in ``folders[0]``, with all links resolved.
 
     The file need not exist.
@@ -75,25 +85,25 @@ def real_path(location: str, folders: Sequence[str]) -> str:
         folders: the result of ``folders_of``.
 
     Raises:
-        OutOfReach: ``location`` is not a relative path or leaves ``folders[0]``. Or the file, after all links are resolved, is
+        UnreadableData: ``location`` is not a relative path or leaves ``folders[0]``. Or the file, after all links are resolved, is
             outside all ``folders`` or is not a regular file.
     """
     if _is_no_relative_path(location):
-        raise OutOfReach(f"has the location {quoted(location)}, which is not a relative path")
+        raise UnreadableData(f"has the location {quoted(location)}, which is not a relative path")
     path = os.path.join(folders[0], location)
     try:
         real = os.path.realpath(path)
         if _leaves(os.path.normpath(location)) or not any(is_below(real, os.path.realpath(folder)) for folder in folders):
-            raise OutOfReach(f"is {quoted(path)}, which leaves the model's folder")
+            raise UnreadableData(f"is {quoted(path)}, which leaves the model's folder")
         mode = os.stat(real).st_mode
     except FileNotFoundError:
         return real
     except OSError as error:
-        raise OutOfReach(f"is in {quoted(path)}, which cannot be read: {error.strerror}") from None
+        raise UnreadableData(f"is in {quoted(path)}, which cannot be read: {error.strerror}") from None
     except ValueError:  # a lone surrogate, for which this system has no name
-        raise OutOfReach(f"has the location {quoted(location)}, which no file of this system can have") from None
+        raise UnreadableData(f"has the location {quoted(location)}, which no file of this system can have") from None
     if not stat.S_ISREG(mode):
-        raise OutOfReach(f"is in {quoted(path)}, which cannot be read: not a regular file")
+        raise UnreadableData(f"is in {quoted(path)}, which cannot be read: not a regular file")
     return real
 
 

@@ -15,7 +15,7 @@ __all__ = [
     "bodies_of",
     "default_opset",
     "has_negative_sizes",
-    "hollow_of",
+    "with_large_weights_as_inputs",
     "without_initializers",
     "without_negative_sizes",
     "write_negative_sizes_as_free",
@@ -115,7 +115,7 @@ def without_initializers(proto: onnx.ModelProto, names: Collection[str]) -> onnx
     return slim
 
 
-def hollow_of(proto: onnx.ModelProto) -> onnx.ModelProto:
+def with_large_weights_as_inputs(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy of ``proto`` in which the large weights are inputs.
 
     A session of the copy loads faster, because it does not load these weights.

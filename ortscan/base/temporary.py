@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["TemporaryFolder", "insisting"]
+__all__ = ["TemporaryFolder", "run_twice"]
 
 
 class TemporaryFolder:
@@ -38,11 +38,11 @@ class TemporaryFolder:
 
 def _remove(path: Path, owner: int) -> None:
     if os.getpid() == owner:  # a forked child must not remove the folder of its parent
-        insisting(lambda: shutil.rmtree(path, ignore_errors=True))
+        run_twice(lambda: shutil.rmtree(path, ignore_errors=True))
 
 
-def insisting(work: Callable[[], None]) -> None:
-    """Call ``work`` twice, even if the first call succeeds.
+def run_twice(work: Callable[[], None]) -> None:
+    """Call ``work`` twice, whether the first call succeeds or is interrupted.
 
     If an interrupt stops the first call, the second call completes the work.
     """

@@ -146,19 +146,23 @@ def _points(axes: Sequence[Axis], steps: Set[str], sizes: Mapping[str, Sequence[
     if len(chosen) > _MOST_CHOICES:
         raise OptionError(f"sizes has more than {_MOST_CHOICES} combinations.")
     for combination in chosen:
-        asked = dict(zip(sizes, combination, strict=True))
+        fixed = dict(zip(sizes, combination, strict=True))
         for many, few in usual:
-            yield _point(axes, asked, {id(axis): many if axis.trips or not steps.isdisjoint(axis.names) else few for axis in axes})
+            yield _point(
+                axes,
+                fixed,
+                {id(axis): many if axis.is_trip_count or not steps.isdisjoint(axis.names) else few for axis in axes},
+            )
 
 
-def _point(axes: Sequence[Axis], asked: Mapping[str, int], usual: Mapping[int, int]) -> Point:
+def _point(axes: Sequence[Axis], fixed: Mapping[str, int], usual: Mapping[int, int]) -> Point:
     dims: dict[str, int] = {}
     trips: dict[str, int] = {}
     for axis in axes:
         for part in axis.parts:
-            own = usual[id(axis)] if axis.any_size or axis.trips else axis.values[0]
-            size = next((asked[name] for name in part if name in asked), own)
-            (trips if axis.trips else dims).update({name: asked.get(name, size) for name in part})
+            own = usual[id(axis)] if axis.can_have_any_size or axis.is_trip_count else axis.values[0]
+            size = next((fixed[name] for name in part if name in fixed), own)
+            (trips if axis.is_trip_count else dims).update({name: fixed.get(name, size) for name in part})
     return Point(dims, trips)
 
 

@@ -73,7 +73,7 @@ def _models() -> dict[str, tuple[str, dict[str, np.ndarray]]]:
         "far stacks": _adding(_FEW, _FAR),
         "a product": _products(1),
         "products": _products(_FEW),
-        **{name: _each(op, count) for op, *names in _CURVES for name, count in zip(names, (1, _FEW), strict=True)},
+        **{name: _repeated_operator(op, count) for op, *names in _CURVES for name, count in zip(names, (1, _FEW), strict=True)},
     }
 
 
@@ -118,7 +118,7 @@ def _products(count: int) -> tuple[str, dict[str, np.ndarray]]:
     return text, {"x": _numbers(_ROWS, _INNER), "w": _numbers(_INNER, _COLUMNS)}
 
 
-def _each(operator: str, count: int) -> tuple[str, dict[str, np.ndarray]]:
+def _repeated_operator(operator: str, count: int) -> tuple[str, dict[str, np.ndarray]]:
     results = ", ".join(f"float[{_NUMBERS}] y{number}" for number in range(count))
     nodes = " ".join(f"y{number} = {operator} (x)" for number in range(count))
     return f"g (float[{_NUMBERS}] x) => ({results}) {{ {nodes} }}", {"x": _numbers(_NUMBERS)}

@@ -41,12 +41,12 @@ class Ratio:
     @property
     def is_faster(self) -> bool:
         """True if the confidence interval shows that the model is faster."""
-        return self._is_sure and self.low > 1 and self.value >= LEAST_DIFFERENCE
+        return self._excludes_one and self.low > 1 and self.value >= LEAST_DIFFERENCE
 
     @property
     def is_slower(self) -> bool:
         """True if the confidence interval shows that the model is slower."""
-        return self._is_sure and self.high < 1 and self.value <= 1 / LEAST_DIFFERENCE
+        return self._excludes_one and self.high < 1 and self.value <= 1 / LEAST_DIFFERENCE
 
     @property
     def is_measurable(self) -> bool:
@@ -54,7 +54,7 @@ class Ratio:
         return self.is_faster or self.is_slower
 
     @property
-    def _is_sure(self) -> bool:
+    def _excludes_one(self) -> bool:
         return self.confidence >= CONFIDENCE
 
 
@@ -77,7 +77,7 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e9:.0f} ns"
 
 
-def _times(factor: float) -> str:
+def _factor_text(factor: float) -> str:
     """Return ``factor`` as text such as ``3.1 x``, ``1.04 x`` or ``120 x``."""
     return f"{factor:.2f} x" if factor < 1.2 else f"{_short(factor)} x"
 
@@ -86,7 +86,7 @@ def gain(ratio: Ratio) -> str:
     """Return ``3.1 x faster``, ``1.4 x slower``, or ``no measurable difference``."""
     if not ratio.is_measurable:
         return "no measurable difference"
-    return f"{_times(ratio.value)} faster" if ratio.is_faster else f"{_times(1 / ratio.value)} slower"
+    return f"{_factor_text(ratio.value)} faster" if ratio.is_faster else f"{_factor_text(1 / ratio.value)} slower"
 
 
 def noise(ratio: Ratio) -> str:

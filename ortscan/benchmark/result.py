@@ -154,7 +154,7 @@ class Bench:
             return duration(result.timings[0].median), f"a run, {result.label}", ""
         ratio = result.ratio()
         value = gain(ratio) if ratio.is_measurable else "no difference"
-        return value, f"measured, {result.label}", _look(ratio)
+        return value, f"measured, {result.label}", _css_class(ratio)
 
     def section(self) -> str:
         """Return bars of the times and loops, and a table of the models, as a section of a page."""
@@ -164,7 +164,7 @@ class Bench:
                 text, look = duration(timing.median), ""
                 if number:
                     ratio = result.ratio(number)
-                    text, look = f"{text} · {gain(ratio)} ({noise(ratio)})", _look(ratio)
+                    text, look = f"{text} · {gain(ratio)} ({noise(ratio)})", _css_class(ratio)
                 times.append(Bar(model.name, timing.median, text, f"A run, {result.label}: median", look))
         title = f"Loops and recurrent nodes, {self.results[0].label}"
         loops = [
@@ -177,5 +177,5 @@ class Bench:
         return bars(times) + bars(loops) + models + paragraphs([self.setting, *self.notes], "soft")
 
 
-def _look(ratio: Ratio) -> str:
+def _css_class(ratio: Ratio) -> str:
     return "" if not ratio.is_measurable else "good" if ratio.is_faster else "bad"

@@ -41,11 +41,13 @@ def culprit(args: argparse.Namespace) -> str:
 
     Return a sentence that names the change.
     """
-    from ortscan.pipeline.on_difference import named
+    from ortscan.pipeline.on_difference import first_difference_sentence
     from ortscan.pipeline.rewriting import Rewriting
 
     with working("looking for the change that makes the difference", args.quiet):
-        return named(Rewriting(args.source, **rewriting(args)), None, lambda result: _compared(args, result), "--skip {}")
+        return first_difference_sentence(
+            Rewriting(args.source, **rewriting(args)), None, lambda result: _compared(args, result), "--skip {}"
+        )
 
 
 @quietly
@@ -54,11 +56,11 @@ def without_differences(args: argparse.Namespace) -> "tuple[LoadedModel, Rewrite
 
     Return the new model and its report.
     """
-    from ortscan.pipeline.on_difference import kept
+    from ortscan.pipeline.on_difference import without_differences
     from ortscan.pipeline.rewriting import Rewriting
 
     with working("looking for the changes that make a difference", args.quiet):
-        outcome = kept(Rewriting(args.source, **rewriting(args)), lambda result: _compared(args, result))
+        outcome = without_differences(Rewriting(args.source, **rewriting(args)), lambda result: _compared(args, result))
     return outcome.loaded, outcome.report
 
 
@@ -161,14 +163,14 @@ def slowing_change(args: argparse.Namespace) -> str:
 
     Return a sentence that names the change.
     """
-    from ortscan.pipeline.on_difference import named_slower
+    from ortscan.pipeline.on_difference import slower_patch_sentence
     from ortscan.pipeline.rewriting import Rewriting
 
     def is_slower(result: "LoadedModel") -> bool:
         return _measured(args, result, _SECONDS_A_CHANGE).is_slower
 
     with working("looking for the change that makes it slower", args.quiet):
-        return named_slower(Rewriting(args.source, **rewriting(args)), is_slower, args.stop_after)
+        return slower_patch_sentence(Rewriting(args.source, **rewriting(args)), is_slower, args.stop_after)
 
 
 @quietly

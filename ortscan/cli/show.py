@@ -20,7 +20,7 @@ from ortscan.report.html import cards_of, migration_operators, migration_scans, 
 from ortscan.report.outcome import Report as Explanation
 from ortscan.report.terminal import Entries, safe, table
 from ortscan.report.text import conversion_table, scan_table
-from ortscan.report.words import gone, headline, migration_headline, report_dict
+from ortscan.report.words import headline, migration_headline, removed_loops_text, report_dict
 from rewrites.base.abilities import Costs
 from rewrites.base.report import RewriteReport
 from rewrites.migration import Migration
@@ -50,9 +50,9 @@ def show_outcome(args: argparse.Namespace, outcome: ShownResult) -> None:
     facts = [verified(outcome.verification), written(args, outcome.written), *without_library(report)]
     if outcome.bench is not None:
         checked = "verified" if outcome.verification is not None else "not verified"
-        facts.append(" · ".join([gone(report), outcome.bench.in_short(), checked]))
+        facts.append(" · ".join([removed_loops_text(report), outcome.bench.in_short(), checked]))
     elif report.changed and outcome.verification is not None and (gain := rough_gain(outcome.verification)):
-        facts.append(" · ".join([gone(report), gain, "verified"]))
+        facts.append(" · ".join([removed_loops_text(report), gain, "verified"]))
     if args.report is not None:
         _outcome_page(args, outcome).write(args)
     if args.json:
@@ -126,7 +126,7 @@ def _outcome_page(args: argparse.Namespace, outcome: ShownResult) -> Page:
 
 def _verification_tables(verification: "Verification") -> RenderableType:
     """Return a table with the worst error of each output, and a table with the outcome of each case."""
-    outputs = table("output", "outcome", "worst error", "allowed", "cases", right=("worst error", "allowed", "cases"))
+    outputs = table("output", "outcome", "worst error", "allowed", "cases", right_aligned=("worst error", "allowed", "cases"))
     for output in verification.outputs:
         numbers = (f"{output.absolute:.2g}", f"{output.allowed:.2g}", str(output.compared))
         outputs.add_row(safe(output.name), _status(output), *numbers)
@@ -202,7 +202,7 @@ def show_costs(args: argparse.Namespace, costs: Costs) -> None:
         print_json(costs=mine, built_in=built_in, written=args.calibrate)
         return
     right = ("measured", "built in", "ratio")
-    shown = table("ns", *right, right=right, whole=("ns", *right))
+    shown = table("ns", *right, right_aligned=right, unbroken=("ns", *right))
     for name, cost in mine.items():
         shown.add_row(name, f"{cost:.3g}", f"{built_in[name]:.3g}", f"{cost / built_in[name]:.2f}")
     console = stdout_console(args.no_color)
@@ -210,7 +210,7 @@ def show_costs(args: argparse.Namespace, costs: Costs) -> None:
 
 
 def _models(bench: "Bench") -> RenderableType:
-    shown = table("model", "file", "load", "peak memory", right=("file", "load", "peak memory"), whole=("file", "load"))
+    shown = table("model", "file", "load", "peak memory", right_aligned=("file", "load", "peak memory"), unbroken=("file", "load"))
     for model in bench.models:
         shown.add_row(safe(model.name), *model.in_words)
     return shown
@@ -218,7 +218,7 @@ def _models(bench: "Bench") -> RenderableType:
 
 def _times(bench: "Bench") -> RenderableType:
     right = ("median", "best")
-    shown = table("a run", *right, "relative to the first", right=right, whole=right)
+    shown = table("a run", *right, "relative to the first", right_aligned=right, unbroken=right)
     for result in bench.results:
         shown.add_row(safe(result.label))
         for number, (model, timing) in enumerate(zip(bench.models, result.timings, strict=True)):
@@ -230,7 +230,7 @@ def _times(bench: "Bench") -> RenderableType:
 
 def _loops(bench: "Bench") -> RenderableType:
     title = f"loops at {bench.results[0].label}"
-    shown = table(title, "kind", "model", "a run", "share", right=("a run", "share"), whole=("kind", "a run", "share"))
+    shown = table(title, "kind", "model", "a run", "share", right_aligned=("a run", "share"), unbroken=("kind", "a run", "share"))
     for model in bench.models:
         for loop in model.loops:
             shown.add_row(safe(loop.name), safe(loop.op_type), safe(model.name), duration(loop.seconds), f"{loop.share:.0%}")

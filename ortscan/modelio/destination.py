@@ -15,7 +15,7 @@ from typing import BinaryIO
 import onnx
 
 from ortscan.base.paths import is_path, is_path_like
-from ortscan.base.temporary import insisting
+from ortscan.base.temporary import run_twice
 from ortscan.modelio import reading
 from ortscan.modelio.data_files import DataFile
 from ortscan.modelio.protos import locations_in
@@ -131,7 +131,7 @@ class Replacement:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        insisting(self.clear)
+        run_twice(self.clear)
 
     def clear(self) -> None:
         """Remove all files that were not moved to their destinations."""

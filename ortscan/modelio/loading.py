@@ -8,7 +8,7 @@ from typing import Literal
 import onnx
 import onnx_ir as ir
 
-from ortscan.base.paths import OutOfReach, folders_of, is_path, leads_out
+from ortscan.base.paths import UnreadableData, folders_of, is_path, leads_out
 from ortscan.modelio.data_defects import refuse_defects_of_data, refuse_defects_of_references
 from ortscan.modelio.data_files import DataFiles
 from ortscan.modelio.defects import refuse_defects, refuse_depth, refuse_undefined_values
@@ -91,7 +91,7 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
             continue
         try:
             slot.put(within_reach(tensor, folders, files))
-        except OutOfReach as error:
+        except UnreadableData as error:
             if kind == "path" or leads_out(os.fspath(tensor.location)):
                 raise ModelFileError(f"{name}: the external data of {shown(tensor.name)} {error}.") from None
             slot.put(AbsentTensor(tensor, f"it {error}; pass the model as a path"))
@@ -125,7 +125,7 @@ def _from_ir(original: ir.Model) -> LoadedModel:
             own = within_reach(tensor, folders, files)
             own.data.readers.append(tensor)
             slot.put(own)
-        except OutOfReach as error:
+        except UnreadableData as error:
             slot.put(AbsentTensor(tensor, f"it {error}; pass the model as a path"))
     return _loaded(model, name, "ir", None, files, None)
 

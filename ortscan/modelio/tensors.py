@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from ortscan.base.paths import OutOfReach, real_path
+from ortscan.base.paths import UnreadableData, data_file_path
 from ortscan.modelio.data_files import DataFile, DataFiles
 from rewrites.base.errors import UnsupportedModel
 from rewrites.base.plain_text import quoted
@@ -179,23 +179,23 @@ def _described(tensor: ir.ExternalTensor) -> dict[str, Any]:
 def within_reach(tensor: ir.ExternalTensor, folders: Sequence[str], files: DataFiles) -> FileTensor:
     """Return a tensor that reads the external data of ``tensor``.
 
-    The location of the data is relative to ``folders[0]``. ``folders`` is the result of ``folders_of``. Raise OutOfReach if the
-    data cannot be read; see ``real_path``.
+    The location of the data is relative to ``folders[0]``. ``folders`` is the result of ``folders_of``. Raise UnreadableData if the
+    data cannot be read; see ``data_file_path``.
     """
-    path = real_path(os.fspath(tensor.location), folders)
+    path = data_file_path(os.fspath(tensor.location), folders)
     if not tensor.valid():
-        raise OutOfReach(f"was in {quoted(path)}, which has been overwritten since")
+        raise UnreadableData(f"was in {quoted(path)}, which has been overwritten since")
     if tensor.dtype == ir.DataType.STRING:
-        raise OutOfReach("is text, which cannot be external")
+        raise UnreadableData("is text, which cannot be external")
     need, start = bytes_needed(tensor), tensor.offset or 0
     if need < 0 or (tensor.length is not None and tensor.length != need):
-        raise OutOfReach(f"has {tensor.length} bytes, but its shape needs {need}")
+        raise UnreadableData(f"has {tensor.length} bytes, but its shape needs {need}")
     try:
         data = files.get(path)
     except FileNotFoundError:
-        raise OutOfReach(f"is in {quoted(path)}, which does not exist") from None
+        raise UnreadableData(f"is in {quoted(path)}, which does not exist") from None
     except OSError as error:
-        raise OutOfReach(f"is in {quoted(path)}, which cannot be read: {error.strerror}") from None
+        raise UnreadableData(f"is in {quoted(path)}, which cannot be read: {error.strerror}") from None
     if start + need > data.size:
-        raise OutOfReach(f"ends at byte {start + need} of {quoted(path)}, which has {data.size} bytes")
+        raise UnreadableData(f"ends at byte {start + need} of {quoted(path)}, which has {data.size} bytes")
     return FileTensor(tensor, data, folders[0])

@@ -23,7 +23,7 @@ from typing import BinaryIO
 import onnx
 import onnx_ir as ir
 
-from ortscan.base.temporary import insisting
+from ortscan.base.temporary import run_twice
 from ortscan.modelio.data_files import DataFile
 from ortscan.modelio.destination import DataPath, Replacement, data_path, write_model
 from ortscan.modelio.loaded import LoadedModel, to_proto, written
@@ -84,7 +84,7 @@ def write_with_data(loaded: LoadedModel, slots: Sequence[Slot], output: Path, ta
                     write_model(_renamed(proto, location.settled.name), target, again)
                     again.commit()
         finally:
-            insisting(lambda: _tidy(location, files, again))
+            run_twice(lambda: _tidy(location, files, again))
     for file in overwritten:
         for reader in file.readers:
             reader.invalidate()

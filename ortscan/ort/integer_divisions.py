@@ -26,10 +26,12 @@ _Constants = Mapping[str, onnx.TensorProto | None]
 
 def may_trap(model: onnx.ModelProto) -> bool:
     """Return True if a division of constants may crash the process that loads or runs ``model``."""
-    return _may_trap(model.graph.node, _own(model.graph)) or any(_may_trap(function.node, {}) for function in model.functions)
+    return _may_trap(model.graph.node, _own_constants(model.graph)) or any(
+        _may_trap(function.node, {}) for function in model.functions
+    )
 
 
-def _own(graph: onnx.GraphProto) -> _Constants:
+def _own_constants(graph: onnx.GraphProto) -> _Constants:
     return {tensor.name: tensor for tensor in graph.initializer}
 
 
@@ -37,14 +39,14 @@ def _may_trap(nodes: Iterable[onnx.NodeProto], outer: _Constants) -> bool:
     known = dict(outer)
     for node in nodes:
         bodies = list(bodies_of(node))
-        if any(_may_trap(body.node, {**known, **_own(body)}) for body in bodies):
+        if any(_may_trap(body.node, {**known, **_own_constants(body)}) for body in bodies):
             return True
         if node.op_type == "Constant":
             known[node.output[0]] = _constant(node)
         elif not bodies and all(name in known for name in node.input if name):
             if node.op_type == "Div" and _is_trap(*(known[name] for name in node.input)):
                 return True
-            known.update(_computed(node, known))
+            known.update(_output_markers(node, known))
     return False
 
 
@@ -60,7 +62,7 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
     return None
 
 
-def _computed(node: onnx.NodeProto, known: _Constants) -> _Constants:
+def _output_markers(node: onnx.NodeProto, known: _Constants) -> _Constants:
     """Return a dict from the name of each output of ``node`` to a marker of its type.
 
     ``known`` has the constants and the markers of the node's operands. The marker of an output is:

@@ -14,7 +14,7 @@ from ortscan.pipeline.rewriting import Rewritten
 from rewrites.base.errors import InvariantBroken, MalformedLoop, OrtscanError, is_from_elsewhere
 from rewrites.base.vetoes import RuleFailed, Veto, Vetoes
 
-__all__ = ["MOST_PLACES", "MOST_SECONDS", "MOST_VETOES", "FindFault", "Rewrite", "Sound", "culprit", "soundest"]
+__all__ = ["MOST_PLACES", "MOST_SECONDS", "MOST_VETOES", "BisectionResult", "FindFault", "Rewrite", "culprit", "rewrite_soundly"]
 
 MOST_VETOES = 16
 """The most patches that are taken back one by one. After that, all further patches are taken back at once."""
@@ -38,8 +38,8 @@ class Rewrite(Protocol):
 
 
 @dataclass
-class Sound:
-    """The outcome of `soundest`: a result without a fault, if there is one.
+class BisectionResult:
+    """The outcome of `rewrite_soundly`: a result without a fault, if there is one.
 
     Args:
         result: the result; None if even the result without patches has a fault.
@@ -53,9 +53,9 @@ class Sound:
     fault: str | None = None
 
 
-def soundest(
+def rewrite_soundly(
     rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = None, is_valid: Callable[[], bool] = lambda: True
-) -> Sound:
+) -> BisectionResult:
     """Rewrite the model, and take back the patches that make the result faulty, one by one.
 
     Args:
@@ -78,14 +78,14 @@ def soundest(
         search.vetoes.append(replace(veto, where="") if is_everywhere else veto)
         tried = search.attempt(stop_after)
     if tried.fault is None:
-        return Sound(tried.result, search.vetoes)
+        return BisectionResult(tried.result, search.vetoes)
     best = search.attempt(search.sound)
     if best.error is not None:
         try:
             raise best.error
         finally:
             del best, tried  # the traceback refers to this frame, which would keep the model
-    return Sound(best.result if best.fault is None else None, search.vetoes, tried.fault)
+    return BisectionResult(best.result if best.fault is None else None, search.vetoes, tried.fault)
 
 
 def culprit(rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = None, vetoes: Sequence[Veto] = ()) -> Veto | None:
@@ -99,7 +99,7 @@ def culprit(rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = No
 
 
 @dataclass
-class _Tried:
+class _Attempt:
     """The outcome of one attempt to rewrite.
 
     Attributes:
@@ -129,7 +129,7 @@ class _Search:
         self._rewrite, self._find_fault, self._is_valid = rewrite, find_fault, is_valid
         self._end = time.monotonic() + MOST_SECONDS
 
-    def attempt(self, stop_after: int | None) -> _Tried:
+    def attempt(self, stop_after: int | None) -> _Attempt:
         """Rewrite once, and return the outcome.
 
         Raise errors that are due to the model or to options. Any other error becomes the fault of the attempt.
@@ -137,7 +137,7 @@ class _Search:
         vetoes = Vetoes(tuple(self.vetoes))
         try:
             result = self._rewrite(stop_after, vetoes)
-            return _Tried(vetoes.patches, result, self._find_fault(result))
+            return _Attempt(vetoes.patches, result, self._find_fault(result))
         except Exception as error:
             if isinstance(error, MemoryError | RecursionError) or is_from_elsewhere(error):
                 raise
@@ -147,9 +147,9 @@ class _Search:
             if not self._is_valid():
                 raise (error.__cause__ if isinstance(error, RuleFailed) and error.__cause__ is not None else error) from None
             fault = str(error) if isinstance(error, OrtscanError) else f"{type(error).__name__}: {error}"
-            return _Tried(vetoes.patches, None, fault, error)
+            return _Attempt(vetoes.patches, None, fault, error)
 
-    def culprit(self, tried: _Tried) -> Veto | None:
+    def culprit(self, tried: _Attempt) -> Veto | None:
         """Return the first patch that makes the result of ``tried`` faulty.
 
         Return None if no single patch makes it faulty, or if the search takes too long.

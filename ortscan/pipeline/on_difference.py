@@ -11,7 +11,7 @@ from ortscan.modelio import LoadedModel
 from ortscan.pipeline.bisection import FindFault, culprit
 from ortscan.pipeline.compare_with_original import first_line, is_refuted, warn_of_nothing_compared, why_nothing_was_compared
 from ortscan.pipeline.rewriting import Rewriting, Rewritten
-from ortscan.pipeline.self_check import fault_of, self_checked, soundest_of, tell
+from ortscan.pipeline.self_check import fault_of, report_result, rewrite_soundly_in_opset, self_checked
 from ortscan.report.words import refused_node
 from rewrites.base.errors import OptionError, VerificationFailed
 from rewrites.base.plain_text import shown
@@ -20,7 +20,15 @@ from rewrites.registry import RULES
 if TYPE_CHECKING:
     from ortscan.verification import Verification
 
-__all__ = ["Compare", "OnDifference", "kept", "named", "named_slower", "on_difference_of", "verified"]
+__all__ = [
+    "Compare",
+    "OnDifference",
+    "first_difference_sentence",
+    "on_difference_of",
+    "slower_patch_sentence",
+    "verified",
+    "without_differences",
+]
 
 OnDifference = Literal["raise", "keep"]
 Compare = Callable[[LoadedModel], "Verification"]
@@ -66,20 +74,22 @@ def verified(
             warn_of_nothing_compared(refused or why_nothing_was_compared(verification))
         return outcome
     if on_difference == "keep":
-        return kept(rewriting, compare)
+        return without_differences(rewriting, compare)
     difference = f"The rewritten model differs from the original: {first_line(verification)}"
-    raise VerificationFailed(f"{difference}; {named(rewriting, outcome, compare)}")
+    raise VerificationFailed(f"{difference}; {first_difference_sentence(rewriting, outcome, compare)}")
 
 
-def kept(rewriting: Rewriting, compare: Compare) -> Rewritten:
+def without_differences(rewriting: Rewriting, compare: Compare) -> Rewritten:
     """Rewrite again, and return a result without the patches that make a difference.
 
     Issue a warning about each patch that is left out.
     """
-    return tell(rewriting, soundest_of(rewriting, _fault_finder(rewriting, compare)), "verification")
+    return report_result(rewriting, rewrite_soundly_in_opset(rewriting, _fault_finder(rewriting, compare)), "verification")
 
 
-def named(rewriting: Rewriting, outcome: Rewritten | None, compare: Compare, leave_out: str = "skip=['{}']") -> str:
+def first_difference_sentence(
+    rewriting: Rewriting, outcome: Rewritten | None, compare: Compare, leave_out: str = "skip=['{}']"
+) -> str:
     """Return a sentence that names the first patch with which the result differs from the original.
 
     Args:
@@ -112,7 +122,7 @@ def _fault_finder(rewriting: Rewriting, compare: Compare) -> FindFault:
     return find_fault
 
 
-def named_slower(rewriting: Rewriting, is_slower: Callable[[LoadedModel], bool], stop_after: int | None = None) -> str:
+def slower_patch_sentence(rewriting: Rewriting, is_slower: Callable[[LoadedModel], bool], stop_after: int | None = None) -> str:
     """Return a sentence that names the first patch that makes the result slower.
 
     ``is_slower`` measures a result. Only results with at most ``stop_after`` patches are considered.

@@ -100,7 +100,7 @@ def load_in_opset(
     if runtime is not None and source > runtime.opset:
         loaded, migration = migrated(model, runtime.opset, target)
         return InOpset(loaded, migration, True, _migration_notes(migration))
-    if target.recurrent_until is not None and source > target.recurrent_until and _recurs(loaded.model):
+    if target.recurrent_until is not None and source > target.recurrent_until and _may_have_recurrent_nodes(loaded.model):
         return _lowered(model, loaded, target.recurrent_until, target)
     wanted = has_loops(loaded.model) or loaded.model.functions or _holds_nodes_to_change(loaded.model, source, rules)
     if source >= _MOST_REWRITES_SINCE or not wanted:
@@ -114,7 +114,7 @@ def load_in_opset(
     return InOpset(migrated_model, migration, bool(migration.scans) or _too_old(loaded.model, source), _migration_notes(migration))
 
 
-def _recurs(model: ir.Model) -> bool:
+def _may_have_recurrent_nodes(model: ir.Model) -> bool:
     """Return True if the rewritten model may contain a recurrent node.
 
     That is possible if ``model`` has a recurrent node, a loop (which a rule may replace by a recurrent node), or a function (which

@@ -10,7 +10,7 @@ from ortscan.modelio.source import open_source
 from ortscan.option_types import check_flags
 from ortscan.pipeline.fixed_shapes import fixed_sizes, merged_shapes
 from ortscan.pipeline.preparation import InOpset, load_in_opset
-from ortscan.pipeline.stages import STAGES, Chosen, Work
+from ortscan.pipeline.stages import STAGES, CheckedOptions, Work
 from ortscan.rule_choice import left_out, names_of, rules_for, wanted
 from ortscan.running.specs import input_specs
 from ortscan.soundness.lacking import fit_versions
@@ -86,7 +86,7 @@ class Rewriting:
         self.fixed = self._sizes(fixed_sizes(values["fix_shapes"]), values["fix_dims"], "fix_dims")
         passes = wanted(values["passes"], target, custom_ops=values["custom_ops"], native=values["native"])
         rules = rules_for(passes, skip)
-        self._chosen = Chosen(target, rules, left_out(skip), typical, self.fixed, values, debug, progress)
+        self._chosen = CheckedOptions(target, rules, left_out(skip), typical, self.fixed, values, debug, progress)
         self.model = with_inputs_built_in(self.model, values["fix_inputs"], values["freeze"])
         self._written_out = frozenset[str]()
         self.sizes = merged_shapes(typical, self.fixed)

@@ -13,7 +13,7 @@ from ortscan.base.messages import warn
 from ortscan.base.proto_graphs import default_opset
 from ortscan.modelio import AnyModel, load
 from ortscan.ort.model_errors import checker_fault
-from ortscan.pipeline.bisection import FindFault, Sound, soundest
+from ortscan.pipeline.bisection import BisectionResult, FindFault, rewrite_soundly
 from ortscan.pipeline.compare_with_original import compare, first_line
 from ortscan.pipeline.rewriting import Rewriting, Rewritten
 from ortscan.report.words import headline
@@ -28,7 +28,7 @@ from rewrites.cleanup.constant_branches import is_if
 from rewrites.driver.engine import count_operators
 from rewrites.graph.walk import all_nodes
 
-__all__ = ["original_result", "fault_of", "is_left_broken", "self_checked", "soundest_of", "tell"]
+__all__ = ["fault_of", "is_returned_as_passed", "original_result", "report_result", "rewrite_soundly_in_opset", "self_checked"]
 
 _log = logging.getLogger("ortscan.rewriting")
 _REPORT_IT = "this is a defect of ortscan; please report it with the model"
@@ -47,8 +47,8 @@ def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Rewritt
         if fault is not None:
             raise InvariantBroken(f"the result is not sound: {fault}")
         return outcome
-    sound = soundest_of(rewriting, find_fault, stop_after)
-    return tell(rewriting, sound, "the self-check")
+    sound = rewrite_soundly_in_opset(rewriting, find_fault, stop_after)
+    return report_result(rewriting, sound, "the self-check")
 
 
 def fault_of(rewriting: Rewriting) -> FindFault:
@@ -75,7 +75,7 @@ def fault_of(rewriting: Rewriting) -> FindFault:
     return find
 
 
-def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | None = None) -> Sound:
+def rewrite_soundly_in_opset(rewriting: Rewriting, find_fault: FindFault, stop_after: int | None = None) -> BisectionResult:
     """Rewrite the model without the patches that ``find_fault`` rejects.
 
     If the option ``opset`` is ``auto`` and even the result without any patch is faulty, try again in the model's own opset.
@@ -85,14 +85,14 @@ def soundest_of(rewriting: Rewriting, find_fault: FindFault, stop_after: int | N
     def is_valid() -> bool:
         return checker_fault(original.proto) is None
 
-    sound = soundest(rewriting.once, find_fault, stop_after, is_valid)
+    sound = rewrite_soundly(rewriting.once, find_fault, stop_after, is_valid)
     if sound.result is not None or rewriting.opset != "auto":
         return sound
-    kept = soundest(functools.partial(rewriting.once, opset="keep"), find_fault, stop_after, is_valid)
-    return kept if kept.result is not None else sound
+    in_own_opset = rewrite_soundly(functools.partial(rewriting.once, opset="keep"), find_fault, stop_after, is_valid)
+    return in_own_opset if in_own_opset.result is not None else sound
 
 
-def is_left_broken(rewriting: Rewriting, outcome: Rewritten) -> bool:
+def is_returned_as_passed(rewriting: Rewriting, outcome: Rewritten) -> bool:
     """Return True if the caller gets back exactly the same model, although onnx's checker rejects it.
 
     All of these conditions must hold:
@@ -109,7 +109,7 @@ def is_left_broken(rewriting: Rewriting, outcome: Rewritten) -> bool:
     return default_opset(proto.opset_import) is not None and checker_fault(proto) is not None
 
 
-def tell(rewriting: Rewriting, sound: Sound, finder: str) -> Rewritten:
+def report_result(rewriting: Rewriting, sound: BisectionResult, finder: str) -> Rewritten:
     """Return the sound result, or the original if no result is sound.
 
     Issue warnings about the patches that were taken back. In these warnings, the check that found the faults is called ``finder``,
@@ -148,7 +148,7 @@ def original_result(rewriting: Rewriting, why: str) -> Rewritten:
     InvariantBroken if the options require another opset than that of the original.
     """
     if rewriting.fixed:
-        raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.{_way_out(rewriting)}")
+        raise OptionError(f"fix_shapes: the model cannot have these sizes: {why}.{_advice_on_ifs(rewriting)}")
     own = default_opset(Original(rewriting.model).proto.opset_import)
     is_too_new = rewriting.runtime is not None and (own or 1) > rewriting.runtime.opset
     if is_too_new or str(rewriting.opset) not in ("auto", "keep", str(own)):
@@ -164,7 +164,7 @@ def original_result(rewriting: Rewriting, why: str) -> Rewritten:
     return Rewritten(loaded, report, is_touched=False)
 
 
-def _way_out(rewriting: Rewriting) -> str:
+def _advice_on_ifs(rewriting: Rewriting) -> str:
     """Return advice for the case that a branch of an If contradicts the built-in sizes.
 
     Return "" if the model has no If.

@@ -36,11 +36,11 @@ from rewrites.registry import NODE_RULES
 from rewrites.rule import Rule
 from rewrites.tidy.declared_outputs import detach_unproven_outputs
 
-__all__ = ["STAGES", "Chosen", "Work"]
+__all__ = ["STAGES", "CheckedOptions", "Work"]
 
 
 @dataclass(frozen=True)
-class Chosen:
+class CheckedOptions:
     """The options of ``optimize``, checked and converted for the stages.
 
     ``left_out`` has the names of skipped rules that change a whole model. ``typical`` has the typical shapes of inputs. ``fixed``
@@ -80,7 +80,7 @@ class Work:
         ctx: the context of the rules. It is set when the model is prepared.
     """
 
-    chosen: Chosen
+    chosen: CheckedOptions
     start: InOpset
     vetoes: Vetoes
     stop_after: int | None = None
@@ -119,10 +119,10 @@ def _build_in_shapes(work: Work) -> None:
         work.messages += work.fixed.messages
 
 
-def _end_where_nothing_is_to_do(work: Work) -> None:
+def _end_if_nothing_to_do(work: Work) -> None:
     chosen, model = work.chosen, work.model
     is_idle = not work.is_fixed and not chosen.values["custom_ops"] and not has_loops(model)
-    if is_idle and not has_absent_nodes(model, chosen.target.abilities) and not _nodes_to_look_at(model, chosen.rules):
+    if is_idle and not has_absent_nodes(model, chosen.target.abilities) and not _has_nodes_to_change(model, chosen.rules):
         counted = count_operators(model.graph)
         work.report = RewriteReport(operators_before=counted, operators_after=counted)
         work.is_over = True
@@ -187,7 +187,7 @@ def _conclude(work: Work) -> None:
 STAGES: tuple[Callable[[Work], None], ...] = (
     _inline_functions,
     _build_in_shapes,
-    _end_where_nothing_is_to_do,
+    _end_if_nothing_to_do,
     _prepare,
     _apply_rules,
     _flatten_ifs,
@@ -232,7 +232,7 @@ def _clean_up_and_learn(ctx: Context) -> bool:
     return infer_again(ctx)
 
 
-def _nodes_to_look_at(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
+def _has_nodes_to_change(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
     """Return True if a model without loops has other nodes that ``rules`` may change.
 
     These are unrolled steps, to be rolled up into a loop, and recurrent nodes, to be changed, reversed, paired or guarded by an If.

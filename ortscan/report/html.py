@@ -8,7 +8,7 @@ from ortscan.drawing.picture import Drawings, Picture
 from ortscan.drawing.svg import svg_of
 from ortscan.page.document import Bar, bars, listed, section, table
 from ortscan.report.codes import lookup
-from ortscan.report.words import became, loop_line, operator_changes, totals
+from ortscan.report.words import loop_line, operator_changes, scan_outcome, totals
 from rewrites.base.plain_text import cut
 from rewrites.base.report import LoopReport, NodeReport, Reason, RewriteReport
 
@@ -38,9 +38,9 @@ def cards_of(report: RewriteReport) -> list[tuple[str, str, str]]:
     One card has the number of removed loops, and the other has the number of nodes before and after.
     """
     before, after = totals(report)
-    gone = sum(loop.fate in ("removed", "planned") for loop in report.loops)
-    look = "good" if gone == len(report.loops) else "some" if any(loop.fate != "kept" for loop in report.loops) else "bad"
-    loops = [(f"{gone} of {len(report.loops)}", "loops gone", look)] if report.loops else []
+    removed = sum(loop.fate in ("removed", "planned") for loop in report.loops)
+    look = "good" if removed == len(report.loops) else "some" if any(loop.fate != "kept" for loop in report.loops) else "bad"
+    loops = [(f"{removed} of {len(report.loops)}", "loops gone", look)] if report.loops else []
     return [*loops, (f"{before} → {after}" if before != after else str(before), "nodes", "")]
 
 
@@ -56,7 +56,7 @@ def report_sections(report: RewriteReport, drawings: Mapping[str, Drawings]) -> 
     keys = "".join(f'<span><i class="{kind}"></i>{safe(what)}</span>' for kind, what in _KEYS)
     legend = f'<p class="keys">{keys}</p>' if any(drawn.before for drawn in drawings.values()) else ""
     return (
-        section("Operators that run", _runs(ordered, drawings))
+        section("Operators that run", _run_bars(ordered, drawings))
         + section("Loops", head + loops + legend if ordered else "<p>None.</p>")
         + _nodes("Recurrent nodes that onnxruntime does not run", report.nodes)
         + _nodes("Recurrent nodes of both directions on one sequence", report.pairs)
@@ -65,7 +65,7 @@ def report_sections(report: RewriteReport, drawings: Mapping[str, Drawings]) -> 
     )
 
 
-def _runs(loops: Sequence[LoopReport], drawings: Mapping[str, Drawings]) -> str:
+def _run_bars(loops: Sequence[LoopReport], drawings: Mapping[str, Drawings]) -> str:
     """Return HTML bars that show how many operators run for each loop when the model runs once.
 
     Each loop has one bar for the original and one for the result. A loop is left out if one of its two counts is unknown, or if
@@ -148,7 +148,7 @@ def _operators(report: RewriteReport) -> str:
 
 def migration_scans(migration: "Migration", drawings: Mapping[str, Drawings]) -> str:
     """Return as HTML a list of what each Scan became, and drawings of the Scans of the main graph."""
-    scans = listed((scan.name, became(scan)) for scan in migration.scans)
+    scans = listed((scan.name, scan_outcome(scan)) for scan in migration.scans)
     drawn = "".join(
         f'<details class="loop rewritten" open><summary><b>{name(where)}</b></summary><div>{_drawing(each, where)}</div></details>'
         for where, each in drawings.items()

@@ -24,7 +24,7 @@ from rewrites.base.report import RewriteReport as Outcome
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Report", "drawn"]
+__all__ = ["Report", "with_drawings"]
 
 
 class Report(Outcome):
@@ -72,7 +72,7 @@ class Report(Outcome):
         return head + html.report_sections(self, self.drawings)
 
 
-def drawn(outcome: Outcome, original: AnyModel, result: ir.Model, model: object) -> Report:
+def with_drawings(outcome: Outcome, original: AnyModel, result: ir.Model, model: object) -> Report:
     """Return ``outcome`` as a Report with drawings of the loops of ``original`` and ``result``.
 
     ``model`` is the model as the caller passed it. If it is a path, its file name becomes the title of the page.

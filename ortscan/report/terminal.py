@@ -63,17 +63,17 @@ def safe(content: object) -> Text:
     return Text(plain(content))
 
 
-def table(*columns: str, right: Iterable[str] = (), whole: Iterable[str] = (), names: Iterable[str] = ()) -> Table:
+def table(*columns: str, right_aligned: Iterable[str] = (), unbroken: Iterable[str] = (), names: Iterable[str] = ()) -> Table:
     """Return a table without rows.
 
     Args:
         columns: the titles of all columns.
-        right: the columns that are aligned to the right.
-        whole: the columns whose texts are short words, which are never broken into lines.
+        right_aligned: the columns that are aligned to the right.
+        unbroken: the columns whose texts are short words, which are never broken into lines.
         names: the columns whose texts are truncated at the end if they do not fit.
     """
     result = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for name in columns:
-        justify: Literal["left", "right"] = "right" if name in right else "left"
-        result.add_column(name, justify=justify, overflow="ellipsis" if name in names else "fold", no_wrap=name in whole)
+        justify: Literal["left", "right"] = "right" if name in right_aligned else "left"
+        result.add_column(name, justify=justify, overflow="ellipsis" if name in names else "fold", no_wrap=name in unbroken)
     return result

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from ortscan.report.codes import Code, meaning
 from ortscan.report.terminal import Entries, safe, table
-from ortscan.report.words import became, headline, loop_line, operator_changes, totals
+from ortscan.report.words import headline, loop_line, operator_changes, scan_outcome, totals
 from rewrites.base.plain_text import counted, plain
 from rewrites.base.report import Fate, Fired, LoopReport, Reason, RewriteReport
 from rewrites.migration import Migration
@@ -27,7 +27,7 @@ def operator_table(report: RewriteReport) -> RenderableType:
 
     The last line counts all nodes.
     """
-    shown = table("operator", "before", "after", right=("before", "after"))
+    shown = table("operator", "before", "after", right_aligned=("before", "after"))
     for name, before, after in operator_changes(report):
         shown.add_row(safe(name), str(before), str(after))
     before, after = totals(report)
@@ -43,8 +43,10 @@ def loop_table(report: RewriteReport, every: bool = False) -> RenderableType:
     loops = sorted(report.loops, key=lambda loop: loop.fate == "removed")
     listed = loops if every else loops[:_MOST_LOOPS]
     reasons = [loop.reasons[0].code if loop.reasons else "" for loop in listed]
-    whole = ["kind", "nodes", "fate", *(["reason"] if max(map(len, reasons), default=0) <= _WIDEST_CODE else [])]
-    shown = table("loop", "kind", "steps", "nodes", "fate", "reason", right=("steps", "nodes"), whole=whole, names=("loop",))
+    unbroken = ["kind", "nodes", "fate", *(["reason"] if max(map(len, reasons), default=0) <= _WIDEST_CODE else [])]
+    shown = table(
+        "loop", "kind", "steps", "nodes", "fate", "reason", right_aligned=("steps", "nodes"), unbroken=unbroken, names=("loop",)
+    )
     for loop, reason in zip(listed, reasons, strict=True):
         steps = "?" if loop.steps is None else loop.steps
         nodes = f"{loop.nodes_before} -> {loop.nodes_after}"
@@ -75,7 +77,7 @@ def explanation(report: RewriteReport, every: bool = True) -> RenderableType:
         parts += [Text(), _heading(where, loop.fate), Entries(_loop(loop, every), 2)]
     for node in (*report.nodes, *report.pairs, *report.cells):
         heading = _heading(node.where, "kept" if node.reasons else "removed")
-        parts += [Text(), heading, Entries(_did(node.fired) + _why(node.reasons), 2)]
+        parts += [Text(), heading, Entries(_change_lines(node.fired) + _reason_lines(node.reasons), 2)]
     return Group(*parts)
 
 
@@ -96,19 +98,19 @@ def _loop(loop: LoopReport, every: bool) -> list[tuple[str, str]]:
         ("was", loop_line(loop)),
         *([("cost", loop.cost)] if loop.cost else []),
         *([("runs", loop.runs)] if loop.runs else []),
-        *_did(telling),
+        *_change_lines(telling),
         *([("did", f"{counted(besides, 'change')} that only prepared others; -v lists them")] if besides else []),
-        *_why(loop.reasons),
+        *_reason_lines(loop.reasons),
         *[("note", note) for note in loop.notes if every],
         *[("try", advice.text) for advice in loop.advice],
     ]
 
 
-def _did(changes: Sequence[Fired]) -> list[tuple[str, str]]:
+def _change_lines(changes: Sequence[Fired]) -> list[tuple[str, str]]:
     return [("did", f"#{fired.number} {fired.rule}: {fired.what}") for fired in changes]
 
 
-def _why(reasons: Sequence[Reason]) -> list[tuple[str, str]]:
+def _reason_lines(reasons: Sequence[Reason]) -> list[tuple[str, str]]:
     lines = []
     for reason in reasons:
         lines.append(("why", f"{reason.code} ({reason.rule}) {meaning(reason.code)}".rstrip()))
@@ -122,7 +124,7 @@ def conversion_table(migration: Migration, every: bool = False) -> RenderableTyp
 
     If ``every`` is False, the nodes for which only the version of the operator changed are counted in one line.
     """
-    shown = table("operator", "version", "nodes", "became", right=("nodes",), whole=("version",))
+    shown = table("operator", "version", "nodes", "became", right_aligned=("nodes",), unbroken=("version",))
     quiet = 0
     for conversion in migration.conversions:
         if conversion.written or every:
@@ -143,4 +145,4 @@ def scan_table(migration: Migration) -> RenderableType:
 
     If the new Scan runs the rows of the batch one by one, the list says why.
     """
-    return Entries((f"Scan {scan.name}", became(scan)) for scan in migration.scans)
+    return Entries((f"Scan {scan.name}", scan_outcome(scan)) for scan in migration.scans)

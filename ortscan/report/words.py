@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from rewrites.migration import LiftedScan, Migration
 
 __all__ = [
-    "became",
     "dump",
-    "gone",
     "headline",
     "loop_line",
     "migration_headline",
     "operator_changes",
     "refused_node",
+    "removed_loops_text",
     "report_dict",
+    "scan_outcome",
     "size",
     "totals",
 ]
@@ -64,7 +64,7 @@ def headline(report: RewriteReport) -> str:
     return f"{counted(len(report.loops), 'loop')}: {', '.join(parts)}.{''.join(others)}"
 
 
-def gone(report: RewriteReport) -> str:
+def removed_loops_text(report: RewriteReport) -> str:
     """Return the number of removed loops as a text such as ``2 of 3 loops gone``."""
     removed = sum(loop.fate == "removed" for loop in report.loops)
     return f"{removed} of {counted(len(report.loops), 'loop')} gone" if report.loops else "no loops"
@@ -111,7 +111,7 @@ def migration_headline(migration: "Migration") -> str:
     return f"opset {migration.source} -> {migration.target}{ir}: {', '.join(done)}."
 
 
-def became(scan: "LiftedScan") -> str:
+def scan_outcome(scan: "LiftedScan") -> str:
     """Return a phrase on what a Scan of opset 8 became, with the reason if its rows run one by one."""
     lengths = ", with sequence lengths" if scan.lengths else ""
     if scan.reason is None:

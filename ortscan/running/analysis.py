@@ -35,7 +35,8 @@ _TENSOR = 320
 class Analysis:
     """A model with inferred shapes. Do not change the model.
 
-    ``names`` maps each symbol in the inferred shapes to the free dimension of an input that the symbol replaces.
+    In the inferred shapes, generated symbols replace the names of the free dimensions. ``names`` maps each symbol to the name that
+    it replaces.
     """
 
     model: ir.Model
@@ -96,7 +97,7 @@ def _inner_values(graph: ir.Graph) -> Iterator[ir.Value]:
 
 @dataclass(frozen=True)
 class KnownSizes:
-    """The largest values of a model. They tell how much memory a value of the model needs at most.
+    """The largest values of a model, to estimate how much memory a value needs at most.
 
     ``largest`` has one entry for all values with the same free dimensions. For x [T, B, 4] and y [T, B, 8] of float32, the entry
     is ``("B", "T"): (32, "y")``. The largest of these values is y, and it has 32 bytes if T and B are 1.
@@ -104,11 +105,11 @@ class KnownSizes:
 
     largest: Mapping[tuple[str, ...], tuple[int, str]]
 
-    def at(self, sizes: Mapping[str, int]) -> int:
+    def bytes_at(self, sizes: Mapping[str, int]) -> int:
         """Return the size in bytes of the largest value, if the free dimensions have ``sizes``."""
         return max((size * math.prod(sizes.get(name, 1) for name in names) for names, (size, _) in self.largest.items()), default=0)
 
-    def fixed(self) -> tuple[int, str]:
+    def largest_fixed(self) -> tuple[int, str]:
         """Return the size in bytes and the name of the largest of those values that have no free dimensions."""
         return self.largest.get((), (0, ""))
 

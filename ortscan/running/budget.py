@@ -46,7 +46,7 @@ RUN_SECONDS = 10.0
 def quick_seconds(spent: float) -> float:
     """Return the time limit of a quick comparison in seconds.
 
-    ``spent`` is the time in seconds that rewriting took. If rewriting took long, the limit is higher.
+    ``spent`` is the time in seconds that rewriting took. The limit is QUICK_SECONDS, or QUICK_SHARE of ``spent`` if that is more.
     """
     return max(QUICK_SECONDS, QUICK_SHARE * spent)
 
@@ -74,15 +74,15 @@ class Budget:
         return max(0.0, self.started + self.seconds + self.granted - time.monotonic())
 
     def grant(self, seconds: float) -> None:
-        """Extend the time limit so that at least ``min(seconds, time spent so far)`` remains.
+        """Extend the time limit so that ``seconds`` remain, or as many seconds as were spent so far if these are fewer.
 
-        A comparison calls this method if it has not compared any outputs so far.
+        A comparison that has not compared any outputs yet calls this method.
         """
         spent = time.monotonic() - self.started
         self.granted = max(self.granted, spent + min(spent, seconds) - self.seconds)
 
     def is_spent(self) -> bool:
-        """Return True if no time remains. In this case, record the time limit in ``hits``."""
+        """Return True if no time remains. If so, record the time limit in ``hits``."""
         if self.left() > 0:
             return False
         self.hits[f"the time limit of {self.seconds:.2g} s"] = None
@@ -96,9 +96,9 @@ class Budget:
         return max(PROCESS_SHARE * self.bytes, PROCESS_BYTES) + PROCESS_SHARE * weight
 
     def allows(self, size: int) -> bool:
-        """Return True if a value, or all inputs of a case together, may have ``size`` bytes.
+        """Return True if ``size`` bytes are within the memory limit. If not, record the memory limit in ``hits``.
 
-        Otherwise, record the memory limit in ``hits``.
+        ``size`` is the size of a value, or of all inputs of a case together.
         """
         if size <= self.bytes:
             return True

@@ -27,7 +27,7 @@ _ELEMENTWISE = (
 _BROADCASTING = frozenset([*_ELEMENTWISE.split(), "LayerNormalization"])
 
 
-class _Classes:
+class _SizeClasses:
     """Free dimensions, grouped into classes of equal size. The size of a class may be known.
 
     The root of a class is the dimension whose name represents the class. ``parent`` maps the name of each other dimension to
@@ -67,15 +67,15 @@ class SizeFacts:
     """
 
     def __init__(self) -> None:
-        self._certain = _Classes()
-        self._likely = _Classes()
+        self._certain = _SizeClasses()
+        self._likely = _SizeClasses()
 
-    def same(self, left: _Known, right: _Known) -> None:
+    def add_equal(self, left: _Known, right: _Known) -> None:
         """Record that two sizes are equal. If two facts contradict each other, the first one counts."""
         self._certain.join(left, right)
         self._likely.join(left, right)
 
-    def broadcasts(self, left: _Known, right: _Known) -> None:
+    def add_broadcast(self, left: _Known, right: _Known) -> None:
         """Record that two sizes are equal unless either is 1."""
         if 1 not in (left, right):
             self._likely.join(left, right)
@@ -92,19 +92,20 @@ class SizeFacts:
             parts.setdefault(self._certain.root(name), []).append(name)
         return [list(parts.values()) for parts in groups.values()]
 
-    def facts(self, names: Iterable[str]) -> list[tuple[list[list[str]], list[int | None]]]:
+    def groups_with_sizes(self, names: Iterable[str]) -> list[tuple[list[list[str]], list[int | None]]]:
         """Return the groups of ``names`` with their known sizes.
 
         Each group is returned as a pair: its parts, and a list of sizes (None for an unknown size). The list has one size for each
         part, followed by the size that all dimensions of the group have unless they are broadcast.
         """
         return [
-            (parts, [*(self.number(part[0]) for part in parts), self.likely_number(parts[0][0])]) for parts in self.groups(names)
+            (parts, [*(self.required_size(part[0]) for part in parts), self.likely_size(parts[0][0])])
+            for parts in self.groups(names)
         ]
 
     def allow(self, sizes: Mapping[str, int]) -> bool:
         """Return True if ``sizes`` agree with all known facts."""
-        for parts, numbers in self.facts(sizes):
+        for parts, numbers in self.groups_with_sizes(sizes):
             own = [{sizes[name] for name in part} for part in parts]
             if any(len(part) > 1 for part in own) or len(set().union(*own, numbers) - {1, None}) > 1:
                 return False
@@ -112,11 +113,11 @@ class SizeFacts:
                 return False
         return True
 
-    def number(self, name: str) -> int | None:
+    def required_size(self, name: str) -> int | None:
         """Return the only size that a dimension can have, or None if that is unknown."""
         return self._certain.numbers.get(self._certain.root(name))
 
-    def likely_number(self, name: str) -> int | None:
+    def likely_size(self, name: str) -> int | None:
         """Return the only size besides 1 that a dimension can have, or None if that is unknown.
 
         With the size 1, the dimension would be broadcast.
@@ -149,28 +150,28 @@ def _learn_from(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
         case "MatMul":
             left, right = analysis.dims(node.inputs[0]), analysis.dims(node.inputs[1])
             if left and right:
-                sizes.same(left[-1], right[max(len(right) - 2, 0)])
+                sizes.add_equal(left[-1], right[max(len(right) - 2, 0)])
                 for a, b in zip(reversed(left[:-2]), reversed(right[:-2]), strict=False):
-                    sizes.broadcasts(a, b)
+                    sizes.add_broadcast(a, b)
         case "Gemm":
             left, right = analysis.dims(node.inputs[0]), analysis.dims(node.inputs[1])
             if left and right and len(left) == len(right) == 2:
-                sizes.same(left[1 - number("transA", 0)], right[number("transB", 0)])
+                sizes.add_equal(left[1 - number("transA", 0)], right[number("transB", 0)])
         case "Concat":
             for first, second in pairwise(shapes()):
                 if len(first) == len(second):
                     axis = number("axis", 1) % len(first)
                     for position, (a, b) in enumerate(zip(first, second, strict=True)):
                         if position != axis:
-                            sizes.same(a, b)
+                            sizes.add_equal(a, b)
         case "Conv":
             channels = dim(1, 1)
             if isinstance(channels, int):
-                sizes.same(dim(0, 1), channels * number("group", 1))
+                sizes.add_equal(dim(0, 1), channels * number("group", 1))
         case "BatchNormalization":
-            sizes.same(dim(0, 1), dim(1, 0))
+            sizes.add_equal(dim(0, 1), dim(1, 0))
         case "ReverseSequence":
-            sizes.same(dim(0, number("batch_axis", 1)), dim(1, 0))
+            sizes.add_equal(dim(0, number("batch_axis", 1)), dim(1, 0))
         case "Einsum":
             terms = node.attributes["equation"].as_string().replace(" ", "").split("->")[0].split(",")
             letters: dict[str, _Known] = {}
@@ -178,7 +179,7 @@ def _learn_from(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
                 dims = analysis.dims(value)
                 if dims is not None and len(dims) == len(term) and "." not in term:
                     for letter, size in zip(term, dims, strict=True):
-                        sizes.same(letters.setdefault(letter, size), size)
+                        sizes.add_equal(letters.setdefault(letter, size), size)
         case "RNN" | "LSTM" | "GRU" | "DynamicQuantizeLSTM":
             _learn_from_recurrent(node, analysis, sizes)
         case "Scan":
@@ -186,7 +187,7 @@ def _learn_from(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
         case kind if kind in _BROADCASTING:
             for first, second in pairwise(shapes()):
                 for a, b in zip(reversed(first), reversed(second), strict=False):
-                    sizes.broadcasts(a, b)
+                    sizes.add_broadcast(a, b)
 
 
 def _learn_from_recurrent(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
@@ -197,12 +198,12 @@ def _learn_from_recurrent(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -
     """
     last = 1 if node.op_type == "DynamicQuantizeLSTM" else 2
     x, w, r, _, lengths, *states = [*node.inputs, *[None] * 8][:7]
-    sizes.same(analysis.dim(x, 2), analysis.dim(w, last))
-    sizes.same(analysis.dim(lengths, 0), analysis.dim(x, 1))
+    sizes.add_equal(analysis.dim(x, 2), analysis.dim(w, last))
+    sizes.add_equal(analysis.dim(lengths, 0), analysis.dim(x, 1))
     for state in states:
-        sizes.same(analysis.dim(state, 0), analysis.dim(w, 0))
-        sizes.same(analysis.dim(state, 1), analysis.dim(x, 1))
-        sizes.same(analysis.dim(state, 2), analysis.dim(r, last))
+        sizes.add_equal(analysis.dim(state, 0), analysis.dim(w, 0))
+        sizes.add_equal(analysis.dim(state, 1), analysis.dim(x, 1))
+        sizes.add_equal(analysis.dim(state, 2), analysis.dim(r, last))
 
 
 def _learn_from_scan(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> None:
@@ -216,7 +217,7 @@ def _learn_from_scan(node: ir.Node, analysis: Analysis, sizes: SizeFacts) -> Non
         batches.append(analysis.dim(node.inputs[0], 0))
     for series in (steps, batches):
         for left, right in pairwise(series):
-            sizes.same(left, right)
+            sizes.add_equal(left, right)
     for formal, result in zip(body.inputs[:states], body.outputs, strict=False):
         for a, b in zip(analysis.dims(formal) or [], analysis.dims(result) or [], strict=False):
-            sizes.same(a, b)
+            sizes.add_equal(a, b)

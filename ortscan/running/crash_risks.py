@@ -22,7 +22,7 @@ from ortscan.running.analysis import Analysis
 from ortscan.running.graph_index import all_nodes, names_read
 from ortscan.running.growth import may_exhaust_memory, may_run_long
 from ortscan.running.guarded_nodes import guarded_nodes
-from ortscan.running.joined_vectors import endless_joins
+from ortscan.running.joined_vectors import oversized_concats
 from rewrites.graph.values import rank_of
 from rewrites.ops.traits import operators
 from rewrites.tidy.moved_operands import has_cast_transpose
@@ -54,7 +54,7 @@ def crash_risks(proto: onnx.ModelProto) -> list[str]:
             attribute.name == "num_outputs" and attribute.i < len(node.output) for attribute in node.attribute
         ):
             risks.append(f"Split '{node.name}' has more outputs than its num_outputs")
-    return risks + endless_joins(proto) + _captured_dequantized(proto)
+    return risks + oversized_concats(proto) + _captured_dequantized(proto)
 
 
 def crashes_on_empty_input(proto: onnx.ModelProto) -> str | None:
@@ -67,7 +67,7 @@ def crashes_on_empty_input(proto: onnx.ModelProto) -> str | None:
     """
     constants, guarded = _constants(proto), guarded_nodes(proto)
     nodes = ((node, version) for node, version in all_nodes(proto) if tuple(node.output) not in guarded)
-    return next((label for node, version in nodes if (label := _fragile(node, version, constants)) is not None), None)
+    return next((label for node, version in nodes if (label := _crashing_operator(node, version, constants)) is not None), None)
 
 
 def may_crash(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tuple[str, ...]] = frozenset()) -> bool:
@@ -89,7 +89,7 @@ def may_crash(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tu
     constants = _constants(proto)
     fragile: set[str] = set()
     for node, version in nodes:
-        if _fragile(node, version, constants) is not None or node.op_type == "Loop":
+        if _crashing_operator(node, version, constants) is not None or node.op_type == "Loop":
             fragile.update(() if tuple(node.output) in watched else (node.op_type,))
         elif not _is_harmless(node):
             return True
@@ -151,7 +151,7 @@ def _constants(proto: onnx.ModelProto) -> set[str]:
     return names | {node.output[0] for node, _ in all_nodes(proto) if node.op_type == "Constant"}
 
 
-def _fragile(node: onnx.NodeProto, version: int, constants: Container[str]) -> str | None:
+def _crashing_operator(node: onnx.NodeProto, version: int, constants: Container[str]) -> str | None:
     """Return a text on the operator if ``node`` may crash on empty operands, else None.
 
     Examples of this text are "Einsum" and "Unique along an axis".

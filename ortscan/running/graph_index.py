@@ -57,11 +57,11 @@ class GraphIndex:
         users = self._users.get(name, [])
         return [users] if isinstance(users, int) else users
 
-    def backward(self, names: Iterable[str], stops: set[str], most_nodes: int) -> Slice | str:
+    def backward(self, names: Iterable[str], stops: set[str], max_nodes: int) -> Slice | str:
         """Return the nodes that compute ``names`` from inputs of the model and from ``stops``.
 
         The search starts at ``names``, goes backward, and stops at inputs and at ``stops``. It never stops at one of ``names``,
-        even if ``stops`` contains it. If a value has no producer, or if more than ``most_nodes`` nodes are needed, return a text
+        even if ``stops`` contains it. If a value has no producer, or if more than ``max_nodes`` nodes are needed, return a text
         with this reason instead.
         """
         nodes: set[int] = set()
@@ -78,8 +78,8 @@ class GraphIndex:
                 return f"has no '{name}'"
             elif (position := self.producers[name]) not in nodes:
                 nodes.add(position)
-                if len(nodes) > most_nodes:
-                    return f"needs more than {most_nodes} nodes for it"
+                if len(nodes) > max_nodes:
+                    return f"needs more than {max_nodes} nodes for it"
                 pending += self.reads(position)
         return Slice(nodes, leaves)
 

@@ -148,7 +148,7 @@ def _work(node: ir.Node, analysis: Analysis) -> float:
     if node.op_type in _PRODUCTS and operands:
         return results * max(operands[0][-2:], default=1)
     if node.op_type == "Einsum":
-        return _of_einsum(node, operands)
+        return _einsum_work(node, operands)
     if node.op_type in _RECURRENT and len(operands) > 1:
         return results * sum(max(sizes[-1:], default=1) for sizes in operands[:3])
     if node.op_type in _ALL_PAIRS and operands:
@@ -156,7 +156,7 @@ def _work(node: ir.Node, analysis: Analysis) -> float:
     return 0
 
 
-def _of_einsum(node: ir.Node, operands: Sequence[Sequence[int]]) -> float:
+def _einsum_work(node: ir.Node, operands: Sequence[Sequence[int]]) -> float:
     """Return the number of operations of an Einsum whose operands have the sizes ``operands``.
 
     This is the product of the sizes of all letters in its equation.

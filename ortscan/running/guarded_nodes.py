@@ -33,7 +33,7 @@ def guarded_nodes(proto: onnx.ModelProto) -> set[tuple[str, ...]]:
         producers = {name: node for node in graph.node for name in node.output}
         for node in graph.node:
             if node.op_type == "If":
-                tested = set(_tested(node.input[0], producers, 0))
+                tested = set(_tested_sizes(node.input[0], producers, 0))
                 for inner in (inner for body in bodies_of(node) for inner in body.node if inner.op_type in _RECURRENT):
                     if {(inner.input[0], axis) for axis in _critical_axes(inner)} <= tested:
                         guarded.add(tuple(inner.output))
@@ -45,7 +45,7 @@ def _critical_axes(node: onnx.NodeProto) -> list[int]:
     return [*([_STEPS] if bare else []), *([_ROWS] if node.op_type != "RNN" else [])]
 
 
-def _tested(name: str, producers: Mapping[str, onnx.NodeProto], depth: int) -> Iterator[tuple[str, int]]:
+def _tested_sizes(name: str, producers: Mapping[str, onnx.NodeProto], depth: int) -> Iterator[tuple[str, int]]:
     """Find the sizes that the condition of an If is computed from. Yield (value, axis) for each size.
 
     Args:
@@ -61,4 +61,4 @@ def _tested(name: str, producers: Mapping[str, onnx.NodeProto], depth: int) -> I
     if node.op_type == "Size":
         yield from ((node.input[0], axis) for axis in (_STEPS, _ROWS))
     for operand in node.input:
-        yield from _tested(operand, producers, depth + 1)
+        yield from _tested_sizes(operand, producers, depth + 1)

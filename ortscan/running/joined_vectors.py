@@ -13,7 +13,7 @@ from ortscan.base.proto_graphs import all_graphs, bodies_of
 from ortscan.ort.model_errors import error_of_onnx, without_weights
 from rewrites.analysis.shapes.long_vectors import GROWING, LONGEST, Part, SizeBounds, VectorBounds, VectorNode, largest_number
 
-__all__ = ["endless_joins", "has_long_vectors"]
+__all__ = ["has_long_vectors", "oversized_concats"]
 
 _MOST_JOINED = 1 << 22
 _UNIT = 1 << 12
@@ -22,7 +22,7 @@ _MOST_ELEMENTS = 512
 _GROWING = GROWING | {"Constant"}
 
 
-def endless_joins(proto: onnx.ModelProto) -> list[str]:
+def oversized_concats(proto: onnx.ModelProto) -> list[str]:
     """Return a list with a description of the first Concat or StringConcat whose result is too long.
 
     The list is empty if no result is too long. A result may be too long at the end of a chain in which each Concat doubles the
@@ -31,15 +31,17 @@ def endless_joins(proto: onnx.ModelProto) -> list[str]:
     nodes = (node for graph in (*all_graphs(proto), *proto.functions) for node in graph.node)
     if not any(node.op_type in ("Concat", "StringConcat") for node in nodes):
         return []
-    offender = _first_endless(proto, {})
+    offender = _first_oversized(proto, {})
     if offender is not None:
-        offender = _first_endless(proto, {name: SizeBounds(max(1, many // _UNIT)) for name, many in _known_lengths(proto).items()})
+        offender = _first_oversized(
+            proto, {name: SizeBounds(max(1, many // _UNIT)) for name, many in _known_lengths(proto).items()}
+        )
     if offender is None:
         return []
     return [f"{offender.operator} '{offender.outputs[0]}' joins more than {_MOST_JOINED} elements"]
 
 
-def _first_endless(proto: onnx.ModelProto, known: Mapping[Hashable, SizeBounds]) -> VectorNode | None:
+def _first_oversized(proto: onnx.ModelProto, known: Mapping[Hashable, SizeBounds]) -> VectorNode | None:
     vectors = VectorBounds(lambda _: SizeBounds(), _functions(proto), _MOST_JOINED, only_concat_lengthens=True, better_bounds=known)
     return vectors.offender if vectors.too_long(_part(proto.graph)) else None
 
@@ -93,7 +95,7 @@ def has_long_vectors(proto: onnx.ModelProto) -> bool:
     ):
         return any(max(tensor.dims, default=1) > LONGEST for graph in all_graphs(proto) for tensor in graph.initializer)
     own = {info.name: SizeBounds(_length(info)) for info in infos}
-    own |= {tensor.name: _of_tensor(tensor) for graph in all_graphs(proto) for tensor in graph.initializer}
+    own |= {tensor.name: _measure_tensor(tensor) for graph in all_graphs(proto) for tensor in graph.initializer}
 
     def measure(name: Hashable) -> SizeBounds:
         return own.get(str(name), SizeBounds())
@@ -119,7 +121,7 @@ def _steps(nodes: Iterable[onnx.NodeProto]) -> Iterator[VectorNode]:
         constant = SizeBounds()
         for attribute in node.attribute if plain and node.op_type in ("Constant", "ConstantOfShape") else ():
             if attribute.HasField("t"):
-                constant = _of_tensor(attribute.t)
+                constant = _measure_tensor(attribute.t)
             elif attribute.name in ("value_int", "value_ints"):
                 constant = SizeBounds(len(attribute.ints) or 1, max(1, abs(attribute.i), *map(abs, attribute.ints)))
         operator = node.op_type if plain else (node.domain, node.op_type, node.overload)
@@ -131,7 +133,7 @@ def _length(info: onnx.ValueInfoProto) -> int:
     return max([1, *sizes])
 
 
-def _of_tensor(tensor: onnx.TensorProto) -> SizeBounds:
+def _measure_tensor(tensor: onnx.TensorProto) -> SizeBounds:
     length = max([1, *tensor.dims])
     if length > _MOST_ELEMENTS or uses_external_data(tensor) or len(tensor.dims) > 1:
         return SizeBounds(length)

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from ortscan.base import child_process
-from ortscan.running.runner import TOO_SLOW, Bare, Runner, RunOutcome
+from ortscan.running.runner import TOO_SLOW, Runner, RunOutcome, SessionModel
 
 if TYPE_CHECKING:
     from ortscan.modelio.source import ModelSource
@@ -55,8 +55,8 @@ class OwnProcessRunner:
         memory: int | None = None,
     ):
         self.outputs = list(outputs)
-        self.late = False
-        self._recipe = (Bare(source.target, source.folder), self.outputs, list(providers), None, optimise, seconds)
+        self.loading_timed_out = False
+        self._recipe = (SessionModel(source.target, source.folder), self.outputs, list(providers), None, optimise, seconds)
         self._seconds = _LONGEST_START if seconds is None else seconds
         self._memory = memory if child_process.CAN_LIMIT_MEMORY else None
         self._process: subprocess.Popen[bytes] | None = None
@@ -73,7 +73,7 @@ class OwnProcessRunner:
         """
         if self._here is None:
             return self._make_session()
-        self.late = self._here.late
+        self.loading_timed_out = self._here.loading_timed_out
         return self._here.error
 
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> RunOutcome:
@@ -111,9 +111,9 @@ class OwnProcessRunner:
         reply = self._ask((self._memory, self._recipe), self._seconds, _GRACE_AT_START)
         if reply is _NOTHING:
             cause = self._exit_cause()
-            self.late = self._killed
-            return TOO_SLOW.format(self._seconds) if self.late else cause
-        error, self.late = reply
+            self.loading_timed_out = self._killed
+            return TOO_SLOW.format(self._seconds) if self.loading_timed_out else cause
+        error, self.loading_timed_out = reply
         return str(error) if error is not None else None
 
     def _ask(self, request: object, seconds: float | None, grace: float) -> Any:
@@ -168,7 +168,7 @@ def serve() -> None:
         child_process.limit_memory(memory)
     before = child_process.peak_memory()
     runner = Runner(*recipe)
-    _reply(replies, (runner.error, runner.late))
+    _reply(replies, (runner.error, runner.loading_timed_out))
     with contextlib.suppress(EOFError, KeyboardInterrupt):
         while True:
             request = pickle.load(sys.stdin.buffer)

@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 
     from ortscan.modelio.source import ModelSource
 
-__all__ = ["TOO_SLOW", "Bare", "RunOutcome", "Runner", "Runs", "check_providers", "on_one_thread", "register_called"]
+__all__ = [
+    "TOO_SLOW",
+    "ModelSession",
+    "RunOutcome",
+    "Runner",
+    "SessionModel",
+    "check_providers",
+    "on_one_thread",
+    "register_called",
+]
 
 _NO_MEMORY = ("bad_alloc", "Failed to allocate memory", "MemoryError", "BFCArena", "tensor would require more than")
 _CANCELED = "ModelLoadCanceled"
@@ -53,7 +62,7 @@ class RunOutcome:
 
 
 @dataclass(frozen=True)
-class Bare:
+class SessionModel:
     """The model that a session loads.
 
     Attributes:
@@ -65,7 +74,7 @@ class Bare:
     folder: str | None
 
 
-class Runs(Protocol):
+class ModelSession(Protocol):
     """The interface that `Runner` and `OwnProcessRunner` have in common."""
 
     outputs: list[str]
@@ -75,7 +84,7 @@ class Runs(Protocol):
         """The reason why there is no session, or None."""
 
     @property
-    def late(self) -> bool:
+    def loading_timed_out(self) -> bool:
         """True if creating the session took longer than the time limit."""
 
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> RunOutcome:
@@ -98,7 +107,7 @@ class Runner:
 
     def __init__(
         self,
-        source: "ModelSource | Bare",
+        source: "ModelSource | SessionModel",
         outputs: Sequence[str],
         providers: Sequence[Any],
         configure: "Callable[[ort.SessionOptions], object] | None" = None,
@@ -121,7 +130,7 @@ class Runner:
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         self.outputs = list(outputs)
         self.error: str | None = None
-        self.late = False
+        self.loading_timed_out = False
         timer = None if seconds is None else threading.Timer(seconds, options.set_load_cancellation_flag, (True,))
         try:
             if timer is not None:
@@ -130,8 +139,8 @@ class Runner:
         except Exception as error:
             if not is_raised_by(error, "onnxruntime"):
                 raise
-            self.late = type(error).__name__ == _CANCELED
-            self.error = TOO_SLOW.format(seconds) if self.late else in_short(error)
+            self.loading_timed_out = type(error).__name__ == _CANCELED
+            self.error = TOO_SLOW.format(seconds) if self.loading_timed_out else in_short(error)
             return
         finally:
             if timer is not None:

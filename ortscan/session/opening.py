@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ortscan.base.paths import is_below
-from ortscan.base.temporary import TemporaryFolder, insisting
+from ortscan.base.temporary import TemporaryFolder, run_twice
 from ortscan.ort.sessions import entry_of
 from ortscan.session.applied import Prepared
 from ortscan.session.source import SessionSource
@@ -113,7 +113,7 @@ def _beside_its_data(model: _Model, folder: str | None, stack: contextlib.ExitSt
     name = f".ortscan-{secrets.token_hex(6)}.onnx"
     if folder is not None:
         path = os.path.join(folder, name)
-        stack.callback(insisting, lambda: _unlink(path))
+        stack.callback(run_twice, lambda: _unlink(path))
         with contextlib.suppress(OSError):
             _write(path, model.below(folder))
             return path

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from ortscan.base.messages import quietly
-from ortscan.base.proto_graphs import hollow_of
+from ortscan.base.proto_graphs import with_large_weights_as_inputs
 from ortscan.edge.border import wrap_errors
 from ortscan.modelio import Interface, LoadedModel, ModelLike, load, to_caller_type, to_proto
 from ortscan.modelio.protos import locations_in
@@ -72,7 +72,7 @@ def optimized(source: SessionSource, options: Mapping[str, Any]) -> Optimized:
     proto = parse(source.content, source.path or "the given bytes")
     locations = locations_in(proto)
     model = _model(source, proto, locations)
-    hollow = hollow_of(proto)
+    hollow = with_large_weights_as_inputs(proto)
     del proto
     wanted = dict(options)
     level, on_difference = level_of(wanted.pop("verify", "quick")), on_difference_of(wanted.pop("on_difference", "raise"))

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ortscan.base.paths import OutOfReach, folders_of, real_path
+from ortscan.base.paths import UnreadableData, data_file_path, folders_of
 from ortscan.cache.digests import digest_of_bytes, digest_of_file
 from ortscan.session.outline import Outline, outline_of
 from rewrites.base.errors import ModelFileError
@@ -69,8 +69,8 @@ class SessionSource:
         Raise ModelFileError if it is outside the folders of external data, or is not a regular file.
         """
         try:
-            return real_path(location, self.data_folders)
-        except OutOfReach as error:
+            return data_file_path(location, self.data_folders)
+        except UnreadableData as error:
             raise ModelFileError(f"{self.path or 'the given model'}: external data {error}.") from None
 
     @property

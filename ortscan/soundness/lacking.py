@@ -48,12 +48,12 @@ def _missing(model: ir.Model, runtime: Runtime) -> Iterator[tuple[str, str]]:
             is_kernel = node.domain in _CHECKED and node.op_identifier() not in model.functions
             if is_kernel and (node.op_type, node.domain) not in _WITHOUT:
                 domain = "" if node.domain == "ai.onnx" else node.domain
-                what = _lacks(node, domain, imports.get(domain, 1), runtime)
+                what = _missing_kernel(node, domain, imports.get(domain, 1), runtime)
                 if what is not None:
                     yield what, f"{node.op_type} {label(node)}"
 
 
-def _lacks(node: ir.Node, domain: str, version: int, runtime: Runtime) -> str | None:
+def _missing_kernel(node: ir.Node, domain: str, version: int, runtime: Runtime) -> str | None:
     try:
         schema = onnx.defs.get_schema(node.op_type, version, domain)
     except onnx.defs.SchemaError:
@@ -92,15 +92,15 @@ def _type(value: ir.Value) -> str | None:
         return None
     declared = onnx.TypeProto()
     ir.serde.serialize_type_into(declared, value.type)
-    return _spelled(declared)
+    return _type_text(declared)
 
 
-def _spelled(declared: onnx.TypeProto) -> str | None:
+def _type_text(declared: onnx.TypeProto) -> str | None:
     kind = declared.WhichOneof("value")
     if kind == "tensor_type":
         return f"tensor({onnx.helper.tensor_dtype_to_string(declared.tensor_type.elem_type).removeprefix('TensorProto.').lower()})"
     if kind in ("sequence_type", "optional_type"):
-        inner = _spelled(getattr(declared, kind).elem_type)
+        inner = _type_text(getattr(declared, kind).elem_type)
         return None if inner is None else f"{'seq' if kind == 'sequence_type' else 'optional'}({inner})"
     return None
 

@@ -52,7 +52,7 @@ _MOST_AT_ONCE = 100_000
 
 
 class Original:
-    """The original model, with which results are compared. The model is read when it is first needed."""
+    """The original model, with which rewritten models are compared. The original is read when it is first needed."""
 
     def __init__(self, model: AnyModel) -> None:
         self._model = model
@@ -68,21 +68,22 @@ class Original:
         if isinstance(self._model, onnx.ModelProto):
             return without_weights(self._model)
         if isinstance(self._model, ir.Model | LoadedModel):
-            return _slim(self.loaded)
+            return _without_large_weights(self.loaded)
         if isinstance(self._model, bytes | bytearray | memoryview):
             return without_weights(parse(bytes(self._model), "the given bytes"))
         return without_weights(read(Path(self._model)))
 
-    def has(self, find: "_Question") -> bool:
-        """Return True if the check ``find`` also reports a fault of the original."""
-        return find(self.loaded, self.proto) is not None or (find is _inference_fault and self.fault_shown is not None)
+    def has(self, find: "_Check") -> bool:
+        """Return True if the check ``find``, which found a fault of the rewritten model, also finds one in the original."""
+        return find(self.loaded, self.proto) is not None or (find is _inference_fault and self.fault_with_all_constants is not None)
 
     @lazy
-    def fault_shown(self) -> str | None:
-        """The fault that onnx's shape inference finds in the original if it sees all constants, or None.
+    def fault_with_all_constants(self) -> str | None:
+        """The fault that onnx's shape inference finds in the original if all constants are visible to it, or None.
 
         In a nested graph, onnx does not see the values of constants of outer graphs. Rewrites move constants to other graphs, so
-        onnx may see more constants in the result than in the original. It may then find a fault that the original has too.
+        onnx may see more constants in the result than in the original. Shape inference may then find a fault in the result that it
+        misses in the original, although the original has this fault too.
         """
         shown = onnx.ModelProto()
         shown.CopyFrom(self.proto)
@@ -90,7 +91,7 @@ class Original:
         return _inference_fault(self.loaded, shown)
 
 
-_Question = Callable[[LoadedModel, onnx.ModelProto], str | None]
+_Check = Callable[[LoadedModel, onnx.ModelProto], str | None]
 
 
 def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
@@ -105,10 +106,10 @@ def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
     """
     original = before if isinstance(before, Original) else Original(before)
     try:
-        result = _slim(after)
+        result = _without_large_weights(after)
     except InvariantBroken as error:
         return str(error)
-    shared: list[_Question] = []
+    shared: list[_Check] = []
     for find in (_broken_invariant, _checker_fault, _inference_fault, _crashing_node, _load_fault):
         if find is not _load_fault:
             fault = find(after, result)
@@ -122,7 +123,9 @@ def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
     if _load_fault in shared and not _may_have_other_operators(original.loaded.model):
         for find in (_checker_fault, _inference_fault):
             if find in shared:
-                raise UnsupportedModel(f"The model is not valid: {find(original.loaded, original.proto) or original.fault_shown}")
+                raise UnsupportedModel(
+                    f"The model is not valid: {find(original.loaded, original.proto) or original.fault_with_all_constants}"
+                )
     return disagreement(original.proto, result)
 
 
@@ -180,7 +183,9 @@ def _loading_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
         return None
     optimise = nodes <= _MOST_OPTIMISED
     known = Analysis(loaded.model, {})
-    may_crash = optimise and (may_crash_loading(proto) or known_sizes(known).fixed()[0] > LARGE_FOLDED or may_run_long(known))
+    may_crash = optimise and (
+        may_crash_loading(proto) or known_sizes(known).largest_fixed()[0] > LARGE_FOLDED or may_run_long(known)
+    )
     error = _error_of(proto, seconds, optimise=optimise, may_crash=may_crash)
     return None if error is None else f"onnxruntime says: {error}"
 
@@ -202,10 +207,10 @@ def _error_of(proto: onnx.ModelProto, seconds: float, *, optimise: bool, may_cra
     else:
         runner = Runner(source, [], ["CPUExecutionProvider"], on_one_thread, optimise, seconds)
         error = runner.error
-    return None if runner.late else error
+    return None if runner.loading_timed_out else error
 
 
-def _slim(loaded: LoadedModel) -> onnx.ModelProto:
+def _without_large_weights(loaded: LoadedModel) -> onnx.ModelProto:
     """Return the serialised model without its large weights. Their values are not read."""
     values = [value for value in loaded.model.graph.initializers.values() if _is_large(value.const_value)]
     substitutes = [(InitializerSlot(value), _reference(value.const_value)) for value in values if value.const_value is not None]

@@ -53,14 +53,14 @@ def contradictory_outputs(model: onnx.ModelProto) -> dict[str, onnx.ValueInfoPro
     careful = infer_proto(bare, data_prop=True) if contradictions else None
     for info in careful.graph.output if careful is not None else ():
         if info.name in contradictions:
-            _leave_open(contradictions[info.name], info)
+            _make_sizes_unknown(contradictions[info.name], info)
     return contradictions
 
 
 def warn_of_redeclarations(after: LoadedModel) -> list[str]:
     """Issue a warning about each output whose declared shape was corrected, and return the warnings."""
     sentences = [
-        f"the model declares shape {_text(was)} for the output {quoted(name)}, but it has {_text(now)}; the result declares that"
+        f"the model declares shape {_shape(was)} for the output {quoted(name)}, but it has {_shape(now)}; the result declares that"
         for name, (was, now) in after.redeclared.items()
     ]
     for sentence in sentences:
@@ -80,7 +80,7 @@ def declared_as_in(before: AnyModel, after: LoadedModel) -> AnyModel:
     return loaded
 
 
-def _leave_open(info: onnx.ValueInfoProto, careful: onnx.ValueInfoProto) -> None:
+def _make_sizes_unknown(info: onnx.ValueInfoProto, careful: onnx.ValueInfoProto) -> None:
     """Make each size in ``info`` unknown that is unknown in ``careful``.
 
     ``info`` and ``careful`` are declarations of the same output.
@@ -112,7 +112,7 @@ def _inferred(bare: onnx.ModelProto) -> Mapping[str, onnx.ValueInfoProto]:
     return {} if error is not None else {info.name: info for info in results[0].graph.output}
 
 
-def _text(info: onnx.ValueInfoProto) -> str:
+def _shape(info: onnx.ValueInfoProto) -> str:
     sizes = (str(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or "?" for dim in info.type.tensor_type.shape.dim)
     return f"[{', '.join(sizes)}]"
 

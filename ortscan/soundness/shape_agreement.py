@@ -41,13 +41,13 @@ def disagreement(before: onnx.ModelProto, after: onnx.ModelProto) -> str | None:
 
     If inference rejects ``before`` at some sizes, nothing is compared at these sizes.
     """
-    old, new = _bare(before, after.graph.input), _bare(after)
+    old, new = _inputs_only(before, after.graph.input), _inputs_only(after)
     free = [_free_dims(old.graph), _free_dims(new.graph)]
     names = list(dict.fromkeys(name for dims in free for name, _ in dims))
     different = dict(zip(names, count(_FIRST, _STEP), strict=False))
     difference = _difference_at(different, old, new, free)
     if difference is not None and names:
-        difference = _difference_at(_fitting(_bare(before, after.graph.input), different), old, new, free)
+        difference = _difference_at(_fitting(_inputs_only(before, after.graph.input), different), old, new, free)
     if difference is None and names:
         difference = _difference_at(dict.fromkeys(names, 1), old, new, free)
     return difference
@@ -72,8 +72,8 @@ def _fitting(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, int]
     if facts is None:
         return fitting
     for group in facts.groups(sizes):
-        number = facts.likely_number(group[0][0]) or sizes[group[0][0]]
-        fitting |= {name: facts.number(name) or number for part in group for name in part}
+        number = facts.likely_size(group[0][0]) or sizes[group[0][0]]
+        fitting |= {name: facts.required_size(name) or number for part in group for name in part}
     return fitting
 
 
@@ -100,15 +100,15 @@ def _contradiction(was: onnx.TypeProto, now: onnx.TypeProto) -> str | None:
     if old is None or new is None:
         return None
     if len(old) != len(new) or any(None not in (a, b) and a != b for a, b in zip(old, new, strict=True)):
-        return f"has the shape {_shown(old)} in the original and {_shown(new)} in the result"
+        return f"has the shape {_dims_text(old)} in the original and {_dims_text(new)} in the result"
     return None
 
 
-def _shown(dims: Iterable[int | None]) -> str:
+def _dims_text(dims: Iterable[int | None]) -> str:
     return f"[{', '.join('?' if dim is None else str(dim) for dim in dims)}]"
 
 
-def _bare(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) -> onnx.ModelProto:
+def _inputs_only(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) -> onnx.ModelProto:
     """Return a copy of the model in which only the inputs have declared shapes.
 
     If ``inputs`` has a declaration of an input, it replaces the model's own declaration. For the original, ``inputs`` has the

@@ -18,18 +18,18 @@ from ortscan.running.budget import LARGE_FOLDED, RUN_SECONDS, Budget, Level
 from ortscan.running.crash_risks import crash_risks
 from ortscan.running.graph_index import all_nodes
 from ortscan.running.own_process import OwnProcessRunner
-from ortscan.running.runner import Runner, Runs, on_one_thread
+from ortscan.running.runner import ModelSession, Runner, on_one_thread
 from ortscan.running.specs import SessionSpec, output_specs
 from ortscan.verification.inputs.interface import interface_differences
 from ortscan.verification.inputs.prepare import InputPlan, prepare
-from ortscan.verification.judge.blame import blame, first_inside
+from ortscan.verification.judge.blame import blame, first_inner_difference
 from ortscan.verification.judge.compare_outputs import Comparer, RunLimit
 from ortscan.verification.judge.guards import Guards
 from ortscan.verification.judge.judge import Judge, Judged
 from ortscan.verification.judge.precision import RECURRENT, SWALLOWING, coarsest_floats, outputs_of
 from ortscan.verification.judge.series import run_all
 from ortscan.verification.judge.tolerances import Tolerances
-from ortscan.verification.judge.verdict import RecordedOutcome, compare_with_records, conclude, refuse
+from ortscan.verification.judge.verdict import RecordedOutcome, compare_with_records, conclude, result_without_runs
 from ortscan.verification.oracle.in_double import in_double
 from ortscan.verification.oracle.rounding_noise import noisy_source
 from ortscan.verification.oracle.runnable import reference_oracle, runnable_oracle
@@ -136,32 +136,34 @@ def compare_models(
 
     plans = [prepared(specs, values) for values in sets]
     if too_large := dict.fromkeys(reason for plan in plans for reason in plan.too_large):
-        return refuse(names, list(too_large), notes, inconclusive=True)
-    perilous = settings.configure is None and any(plan.perilous or plan.inputs.inner.fixed()[0] > LARGE_FOLDED for plan in plans)
+        return result_without_runs(names, list(too_large), notes, inconclusive=True)
+    may_crash = settings.configure is None and any(
+        plan.may_crash or plan.inputs.inner_sizes.largest_fixed()[0] > LARGE_FOLDED for plan in plans
+    )
     configure = settings.configure
     if configure is None and settings.level == "quick" and weight(old.proto) + weight(new.proto) <= _SMALL_BYTES:
         configure = on_one_thread
 
-    def runs(source: ModelSource, providers: Sequence[Any] = _CPU, optimise: bool = True) -> Runs:
+    def runs(source: ModelSource, providers: Sequence[Any] = _CPU, optimise: bool = True) -> ModelSession:
         seconds = max(_SHORTEST_START + min(_MOST_MORE, weight(source.proto) / _BYTES_A_SECOND), budget.left())
-        if not perilous:
+        if not may_crash:
             return Runner(source, names, providers, configure, optimise, seconds)
         worker = OwnProcessRunner(source, names, providers, optimise, seconds, budget.process_bytes(weight(source.proto)))
         stack.callback(worker.close)
         return worker
 
     before, after, computed = runs(old), runs(new, settings.providers), old
-    if before.error is not None and not before.late and after.error is None:
-        before, computed, changes = _stand_in(old, before, runs, stack)
+    if before.error is not None and not before.loading_timed_out and after.error is None:
+        before, computed, changes = _runnable_replacement(old, before, runs, stack)
         notes += changes
     for label, side in (("original", before), ("result", after)):
         if side.error is not None:
-            spent = side.late and budget.is_spent()
+            spent = side.loading_timed_out and budget.is_spent()
             problem = f"the {label} was not loaded: {side.error}" if spent else f"the {label} does not load: {side.error}"
-            return refuse(names, [problem], notes, inconclusive=spent or side is before)
+            return result_without_runs(names, [problem], notes, inconclusive=spent or side is before)
     notes += dict.fromkeys(note for plan in plans for note in plan.notes)
     if problems := dict.fromkeys(problem for plan in plans for problem in plan.problems):
-        return refuse(names, list(problems), notes, inconclusive=True)
+        return result_without_runs(names, list(problems), notes, inconclusive=True)
 
     nodes = [node for node, _ in all_nodes(old.proto)]
     looped = any(node.op_type == "Loop" for node in nodes)
@@ -175,24 +177,26 @@ def compare_models(
         },
         limit,
         shapes_vary=looped,
-        sized=cache(lambda: runs(changed_source(old, with_declared_sizes(old.proto), stack))),
+        with_sizes=cache(lambda: runs(changed_source(old, with_declared_sizes(old.proto), stack))),
         noisy=cache(lambda: None if (noisy := noisy_source(computed, stack)) is None else runs(noisy)),
         exact=cache(lambda: None if (wide := in_double(computed, stack)) is None else runs(wide)),
-        swallowing=outputs_of(old.proto, SWALLOWING) | outputs_of(new.proto, SWALLOWING),
+        nan_hiding=outputs_of(old.proto, SWALLOWING) | outputs_of(new.proto, SWALLOWING),
         draws=any(node.op_type in _RANDOM or (node.op_type == "Dropout" and len(node.input) > 2) for node in nodes),
     )
-    judge = Judge(before, after, comparer, limit, () if perilous else guards)
+    judge = Judge(before, after, comparer, limit, () if may_crash else guards)
     not_tried = [what for plan in plans for what in plan.not_tried]
     judged = run_all(judge, plans, lambda plan, specs: prepared(specs, plan.inputs.fixed), notes, not_tried)
     records = compare_with_records(judge, sets, recorded) if any(recorded) else RecordedOutcome()
     origin = []
     if (witness := next((result for result in judged if result.witness is not None), None)) is not None:
-        inside = "" if perilous or budget.is_spent() else _inside(old, new, witness, settings, comparer)
+        inside = "" if may_crash or budget.is_spent() else _first_inner_difference(old, new, witness, settings, comparer)
         origin = [blame(old.proto, comparer, witness, lambda: runs(old, optimise=False)), inside]
     return conclude(judge, judged, notes, list(dict.fromkeys(not_tried)), records, old.proto, "; ".join(filter(None, origin)))
 
 
-def _stand_in(old: ModelSource, refused: Runs, runs: Callable[..., Runs], stack: ExitStack) -> tuple[Runs, ModelSource, list[str]]:
+def _runnable_replacement(
+    old: ModelSource, refused: ModelSession, runs: Callable[..., ModelSession], stack: ExitStack
+) -> tuple[ModelSession, ModelSource, list[str]]:
     """Replace an original that onnxruntime rejects by an equivalent model that runs, if possible.
 
     Args:
@@ -212,7 +216,9 @@ def _stand_in(old: ModelSource, refused: Runs, runs: Callable[..., Runs], stack:
     return (refused, old, []) if plain.error is not None else (plain, old, [_UNOPTIMISED.format(refused.error)])
 
 
-def _inside(old: ModelSource, new: ModelSource, witness: Judged, settings: CompareSettings, comparer: Comparer) -> str:
+def _first_inner_difference(
+    old: ModelSource, new: ModelSource, witness: Judged, settings: CompareSettings, comparer: Comparer
+) -> str:
     """Return a phrase about the first inner value that differs, or an empty string.
 
     Both models run on the inputs of ``witness``, a case whose outputs differ.
@@ -222,7 +228,7 @@ def _inside(old: ModelSource, new: ModelSource, witness: Judged, settings: Compa
     kinds = [each.computed for each in comparer.tolerances.values() if each.computed is not None]
     usual = Tolerances(settings.rtol, settings.atol, max(kinds, key=rounding, default=None))
 
-    def runs(source: ModelSource, names: Sequence[str]) -> Runs:
+    def runs(source: ModelSource, names: Sequence[str]) -> ModelSession:
         return Runner(source, names, _CPU, settings.configure)
 
-    return first_inside(old, new, witness.witness[0], runs, usual, settings.stack)
+    return first_inner_difference(old, new, witness.witness[0], runs, usual, settings.stack)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from ortscan.base.proto_graphs import hollow_of, without_negative_sizes
+from ortscan.base.proto_graphs import with_large_weights_as_inputs, without_negative_sizes
 from ortscan.running.graph_index import GraphIndex
 from ortscan.running.joined_vectors import has_long_vectors
 from ortscan.running.specs import SessionSpec
@@ -143,7 +143,7 @@ def value_types(proto: onnx.ModelProto, specs: Sequence[SessionSpec], sizes: Map
     onnx infers the types from a copy of the model without large weights. ``sizes`` has the sizes of some free dimensions of the
     inputs ``specs``.
     """
-    hollow = without_negative_sizes(hollow_of(proto))
+    hollow = without_negative_sizes(with_large_weights_as_inputs(proto))
     hollow.ir_version = max(proto.ir_version, 4)  # in older versions every initializer is an input
     if sizes:
         _bind(hollow.graph, specs, sizes)

@@ -23,7 +23,7 @@ from ortscan.verification.compare_models import CompareSettings, compare_models,
 from ortscan.verification.inputs.given_inputs import Given, read_inputs
 from ortscan.verification.inputs.interface import interface_differences
 from ortscan.verification.inputs.shapes import given_dims, given_shapes, shapes_with_dims, with_shapes
-from ortscan.verification.judge.verdict import refuse
+from ortscan.verification.judge.verdict import result_without_runs
 from ortscan.verification.oracle.runnable import without_plans
 from ortscan.verification.result import Verification
 from rewrites.base.errors import OptionError
@@ -109,7 +109,7 @@ def verify(
         if problems:
             alike = not interface_differences(old.proto, new.proto)
             names = [spec.name for spec in outputs]
-            return refuse(names, problems, inconclusive=alike and bool(crash_risks(old.proto)))
+            return result_without_runs(names, problems, inconclusive=alike and bool(crash_risks(old.proto)))
         settings = CompareSettings(budget, stack, seed, rtol, atol, providers or _CPU, configure, level)
         if level == "quick" and inputs is None and is_large(old.proto) and has_loops_of_its_own(old.proto):
             outcome = compare_loops(old, new, specs, sizes, settings)

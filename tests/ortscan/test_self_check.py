@@ -12,7 +12,7 @@ import pytest
 import ortscan
 from ortscan.errors import InvariantBroken, OptionError, OrtscanWarning, VerificationFailed
 from ortscan.modelio import load
-from ortscan.pipeline.bisection import MOST_PLACES, soundest
+from ortscan.pipeline.bisection import MOST_PLACES, rewrite_soundly
 from ortscan.pipeline.rewriting import Rewritten
 from ortscan.report.codes import lookup
 from rewrites.base.report import RewriteReport
@@ -232,6 +232,6 @@ def test_a_fault_after_the_last_patch_is_not_blamed_on_a_patch() -> None:
             vetoes.patches += [(rule, "main")] if vetoes.on(rule, "main") is None else []
         return Rewritten(load(parsed(TWO)), RewriteReport(), is_touched=stop_after is None)
 
-    sound = soundest(rewrite, lambda outcome: "the last stage fails" if outcome.is_touched else None)
+    sound = rewrite_soundly(rewrite, lambda outcome: "the last stage fails" if outcome.is_touched else None)
     assert sound.result is not None
     assert sound.fault == "the last stage fails"

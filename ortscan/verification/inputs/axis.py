@@ -16,7 +16,16 @@ from ortscan.running.constraints import SizeFacts
 from ortscan.running.graph_index import all_nodes
 from ortscan.verification.inputs.turning_points import Known
 
-__all__ = ["Axis", "asked_size", "derived_dims", "derived_size", "dimension_values", "likely_values", "raised", "trip_values"]
+__all__ = [
+    "Axis",
+    "derived_dims",
+    "derived_size",
+    "dimension_values",
+    "largest_compared_size",
+    "sizes_from",
+    "trip_values",
+    "values_to_try",
+]
 
 _LARGE = (33, 61, 17, 29)
 _LARGER = (131, 137, 139, 149)
@@ -42,12 +51,12 @@ class Axis:
         parts: the names of the dimensions, divided into parts. Dimensions in the same part are always equal. A part may have the
             size 1 and be broadcast, while other parts have another size. For a trip count, the only name is the name of its input.
         values: the values to try, the usual value first.
-        trips: True for a trip count.
+        is_trip_count: True for a trip count.
     """
 
     parts: tuple[tuple[str, ...], ...]
     values: tuple[int, ...]
-    trips: bool = False
+    is_trip_count: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -55,33 +64,33 @@ class Axis:
         return [name for part in self.parts for name in part]
 
     @property
-    def free(self) -> bool:
-        """True if this is the size of dimensions, and there are several sizes to try."""
-        return not self.trips and len(self.values) > 1
+    def has_choice(self) -> bool:
+        """True if the axis is a size of dimensions, not a trip count, and there are several sizes to try."""
+        return not self.is_trip_count and len(self.values) > 1
 
     @property
-    def any_size(self) -> bool:
-        """True if this is the size of dimensions that may have any size, as far as known."""
-        return not self.trips and len(self.values) > 2
+    def can_have_any_size(self) -> bool:
+        """True if the axis is a size of dimensions, not a trip count, and no limit of this size is known."""
+        return not self.is_trip_count and len(self.values) > 2
 
     @property
-    def least(self) -> int:
+    def smallest_size(self) -> int:
         """The smallest of ``values`` above 0."""
         return min((value for value in self.values if value > 0), default=self.values[0])
 
     @property
-    def beyond(self) -> int:
+    def larger_size(self) -> int:
         """A size larger than all ``values`` if any size is possible, otherwise the largest of ``values``."""
-        return 2 * max(self.values) + 1 if self.any_size else max(self.values)
+        return 2 * max(self.values) + 1 if self.can_have_any_size else max(self.values)
 
 
-def raised(values: tuple[int, ...], least: int) -> tuple[int, ...]:
-    """Return the sizes to try instead of ``values`` if sizes below ``least`` fail.
+def sizes_from(values: tuple[int, ...], minimum: int) -> tuple[int, ...]:
+    """Return the sizes to try instead of ``values`` if sizes below ``minimum`` fail.
 
-    The dimension may also have to be a multiple of ``least``, so some multiples are included.
+    The model may accept only multiples of ``minimum``, so some multiples are included.
     """
-    sizes = [least + value - 1 for value in values if value <= max(least, _FEW)]
-    return values if least <= 1 else tuple(dict.fromkeys((sizes[0], least, 2 * least, 3 * least, *sizes)))
+    sizes = [minimum + value - 1 for value in values if value <= max(minimum, _FEW)]
+    return values if minimum <= 1 else tuple(dict.fromkeys((sizes[0], minimum, 2 * minimum, 3 * minimum, *sizes)))
 
 
 def trip_values(level: Level, named: Sequence[Known] = ()) -> tuple[int, ...]:
@@ -108,34 +117,38 @@ def dimension_values(position: int, level: Level = "full") -> tuple[int, ...]:
     return tuple(dict.fromkeys((usual, 1, 2, 3, 7, large, odd, 4, 5, 6, 8, 16, larger)))
 
 
-def likely_values(
-    parts: Sequence[Sequence[str]], beside: int, position: int, learned: SizeFacts | None, level: Level, asked: int
+def values_to_try(
+    parts: Sequence[Sequence[str]], other_size: int, position: int, learned: SizeFacts | None, level: Level, largest_compared: int
 ) -> tuple[int, ...]:
     """Return the sizes to try for a group of dimensions that must be equal, the usual size first.
 
     Args:
         parts: the names of the dimensions, in parts as in `Axis`.
-        beside: the size of other dimensions in the group that the caller fixed, or 1 if there are none. If it is not 1, the
+        other_size: the size of the other dimensions in the group that the caller fixed, or 1 if there are none. If it is not 1, the
             dimensions in ``parts`` can only have this size or 1.
         position: the number of the group.
         learned: the known facts about sizes.
         level: how thorough the comparison is.
-        asked: the largest number that the rewritten model compares sizes with, or 0 if there is none. If the dimensions may have
-            any size, one of the returned sizes is larger than this number.
+        largest_compared: the largest number that the rewritten model compares sizes with, or 0 if there is none. If the dimensions
+            may have any size, one of the returned sizes is larger than this number.
     """
     if learned is not None:
-        number = next((size for part in parts if (size := learned.number(part[0])) is not None), None)
+        number = next((size for part in parts if (size := learned.required_size(part[0])) is not None), None)
         if number is not None:
             return (number,)
-        likely = learned.likely_number(parts[0][0])
-        beside = beside if likely is None else likely
-    if beside != 1:
-        return beside, 1
+        likely = learned.likely_size(parts[0][0])
+        other_size = other_size if likely is None else likely
+    if other_size != 1:
+        return other_size, 1
     values = dimension_values(position, level)
-    return (*values, asked + _BEYOND[position % len(_BEYOND)]) if asked and max(values) <= asked else values
+    return (
+        (*values, largest_compared + _BEYOND[position % len(_BEYOND)])
+        if largest_compared and max(values) <= largest_compared
+        else values
+    )
 
 
-def asked_size(proto: onnx.ModelProto) -> int:
+def largest_compared_size(proto: onnx.ModelProto) -> int:
     """Return the largest constant that a model compares a size with, or 0 if there is no such constant.
 
     For ``Less(127, Shape(x))``, this is 127. Very small and very large constants are ignored.

@@ -15,7 +15,16 @@ import numpy as np
 from ortscan.verification.inputs.point import Point
 from ortscan.verification.inputs.roles import Role
 
-__all__ = ["AS_NAMED", "ATTEMPTS", "OTHER_ATTEMPTS", "ROW_KINDS", "in_turn", "make_integers", "some", "takes_row_kind"]
+__all__ = [
+    "AS_NAMED",
+    "ATTEMPTS",
+    "OTHER_ATTEMPTS",
+    "ROW_KINDS",
+    "allows_lengths_of_kind",
+    "make_integers",
+    "put_alternating",
+    "random_booleans",
+]
 
 ATTEMPTS = ("by use", "below smallest size", "0 or 1", "ones", "zeros")
 """The ways to draw integers. They are tried in this order until the original accepts the integers."""
@@ -44,28 +53,28 @@ def make_integers(
         attempt: one of ATTEMPTS, the way to choose the range of the integers.
         random: the source of random numbers.
     """
-    by_use, turn = attempt == ATTEMPTS[0], point.draw % 10
+    by_use, turn = attempt == ATTEMPTS[0], point.seed % 10
     if role is None and by_use and point.kind in ("large integers", "divided integers"):
         return _any_integers(dtype, shape, turn if point.kind == "large integers" else None, random)
-    if point.kind == "other integers" and role is not None and (others := role.others(point.sizes)):
-        return _others(others, role.usual(point.sizes), shape, point, attempt, random).astype(dtype)
+    if point.kind == "other integers" and role is not None and (others := role.unusual(point.sizes)):
+        return _unusual_integers(others, role.usual(point.sizes), shape, point, attempt, random).astype(dtype)
     low, high = _bounds(dtype, shape, point, role, attempt)
     values = np.asarray(random.integers(low, high, shape, endpoint=True))
     if point.kind == "zeros":
         values = np.full(shape, max(low, min(0, high)))
     elif role is not None and role.positive and values.size:
         values.reshape(-1)[0] = high
-    elif role is not None and role.highs and values.size and by_use and point.draw % 3 < _ENDS:
-        ends = (high, low) if values.size > 1 else (low if point.draw % 3 else high,)
+    elif role is not None and role.highs and values.size and by_use and point.seed % 3 < _ENDS:
+        ends = (high, low) if values.size > 1 else (low if point.seed % 3 else high,)
         values.reshape(-1)[random.choice(values.size, len(ends), replace=False)] = ends
     if point.kind == "empty rows" and role is not None and role.lengths and values.size:
-        values[some(values.shape, random)] = 0
-    if takes_row_kind(role, point.kind):
+        values[random_booleans(values.shape, random)] = 0
+    if allows_lengths_of_kind(role, point.kind):
         values = _row_lengths(values, point.kind, high, random)
     return values.astype(dtype)
 
 
-def some(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
+def random_booleans(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
     """Return an array of random booleans.
 
     About one in eight is True, and at least one is True unless the array is empty.
@@ -76,7 +85,7 @@ def some(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
     return chosen
 
 
-def in_turn(values: np.ndarray, numbers: Sequence[Any], turn: int) -> None:
+def put_alternating(values: np.ndarray, numbers: Sequence[Any], turn: int) -> None:
     """Put ``numbers`` into every second element of ``values``. If there are more elements, repeat them.
 
     If there are more numbers than elements, several arrays share them: call this function for each array, with ``turn`` = 0, 1, 2
@@ -88,7 +97,7 @@ def in_turn(values: np.ndarray, numbers: Sequence[Any], turn: int) -> None:
         flat[position] = number
 
 
-def takes_row_kind(role: Role | None, kind: str) -> bool:
+def allows_lengths_of_kind(role: Role | None, kind: str) -> bool:
     """Return True if an input with ``role`` can have sequence lengths of the given ``kind``.
 
     Kinds with lengths of 0 are only possible if onnxruntime accepts such lengths.
@@ -115,12 +124,12 @@ def _any_integers(dtype: np.dtype[Any], shape: Sequence[int], turn: int | None, 
         flat = values.reshape(-1)
         flat[:1], flat[1:2] = info.max >> 1, info.min // 2 + 1
     elif values.size > 1 or turn % 2 == 0:
-        known = dict.fromkeys(number for number in _noteworthy(bits, int(info.max)) if info.min <= number <= info.max)
-        in_turn(values, list(known), turn if values.size > 1 else turn // 2)
+        known = dict.fromkeys(number for number in _special_integers(bits, int(info.max)) if info.min <= number <= info.max)
+        put_alternating(values, list(known), turn if values.size > 1 else turn // 2)
     return values
 
 
-def _noteworthy(bits: int, largest: int) -> Iterator[int]:
+def _special_integers(bits: int, largest: int) -> Iterator[int]:
     """Yield special numbers, at which the behaviour of a model may change.
 
     The numbers that are most likely to matter come first. Some of the numbers may not fit into the integer type, which has ``bits``
@@ -131,7 +140,7 @@ def _noteworthy(bits: int, largest: int) -> Iterator[int]:
         yield from (1 << power, 10 ** (power // 3), -(1 << power), (1 << power) - 1)
 
 
-def _others(
+def _unusual_integers(
     numbers: Sequence[int], usual: Sequence[int], shape: Sequence[int], point: Point, attempt: str, random: np.random.Generator
 ) -> np.ndarray:
     """Return an array in which unusual ``numbers`` alternate with random ``usual`` numbers.
@@ -144,8 +153,8 @@ def _others(
     elif attempt == "above zero":
         numbers = [number for number in numbers if number > 0] or numbers
     values = np.asarray(random.choice(np.asarray(numbers if math.prod(shape) == 1 else usual), shape))
-    if values.size > 1 or point.only:
-        in_turn(values, numbers, point.draw % 10)
+    if values.size > 1 or point.only_input:
+        put_alternating(values, numbers, point.seed % 10)
     return values
 
 

@@ -10,7 +10,7 @@ import onnx
 
 from ortscan.ort.element_types import numpy_type
 from ortscan.running.specs import SessionSpec
-from ortscan.verification.inputs.integers import ATTEMPTS, in_turn, make_integers, some
+from ortscan.verification.inputs.integers import ATTEMPTS, make_integers, put_alternating, random_booleans
 from ortscan.verification.inputs.point import Point
 from ortscan.verification.inputs.roles import Role
 from ortscan.verification.inputs.turning_points import Known
@@ -84,7 +84,7 @@ def make_value(spec: SessionSpec, point: Point, role: Role | None, attempt: str,
     reason = unmakeable(spec)
     if reason is not None:
         raise OptionError(reason)
-    random = np.random.default_rng([seed, point.draw, zlib.crc32(spec.name.encode("utf-8", "surrogatepass"))])
+    random = np.random.default_rng([seed, point.seed, zlib.crc32(spec.name.encode("utf-8", "surrogatepass"))])
     shape = shape_of(spec, point.sizes)
     if math.prod(shape) > _MOST_ELEMENTS:
         sizes = ", ".join(map(str, shape))
@@ -95,14 +95,14 @@ def make_value(spec: SessionSpec, point: Point, role: Role | None, attempt: str,
     def array(shape: tuple[int, ...]) -> np.ndarray:
         values = _make_array(spec, shape, point, role, attempt, random)
         if named:
-            in_turn(values, named, point.draw % 10)
+            put_alternating(values, named, point.seed % 10)
         return values
 
     if spec.optional and point.kind == "absent":
         return None
     if spec.kind != "sequence":
         return array(shape)
-    shapes = [shape] * _ITEMS.get(point.kind, _USUAL_ITEMS[point.draw % len(_USUAL_ITEMS)])
+    shapes = [shape] * _ITEMS.get(point.kind, _USUAL_ITEMS[point.seed % len(_USUAL_ITEMS)])
     if point.kind == "ragged":
         free = next((axis for axis, dim in enumerate(spec.dims or ()) if isinstance(dim, str)), -1)
         shapes = [tuple(size + more * (axis == free) for axis, size in enumerate(shape)) for more in range(len(shapes))]
@@ -121,16 +121,16 @@ def _make_array(
         return _booleans(shape, point, random)
     if is_integer(spec):
         return make_integers(dtype, shape, point, role, attempt, random)
-    if role is None or (attempt == ATTEMPTS[0] and point.kind in FLOAT_KINDS and not role.decisive):
+    if role is None or (attempt == ATTEMPTS[0] and point.kind in FLOAT_KINDS and not role.is_strict):
         return np.asarray(_floats(shape, point.kind, random)).astype(dtype)
     whole = make_integers(np.dtype(np.float64), shape, point, role, attempt, random)
-    with_fractions = attempt == ATTEMPTS[0] and point.draw % 2 == 1
+    with_fractions = attempt == ATTEMPTS[0] and point.seed % 2 == 1
     return np.asarray(whole + random.random(shape) if with_fractions else whole).astype(dtype)
 
 
 def _booleans(shape: Sequence[int], point: Point, random: np.random.Generator) -> np.ndarray:
-    if point.kind == "normal" and point.draw % 5 in _ONE_UNLIKE and math.prod(shape) > 1:
-        values = np.full(shape, _ONE_UNLIKE[point.draw % 5])
+    if point.kind == "normal" and point.seed % 5 in _ONE_UNLIKE and math.prod(shape) > 1:
+        values = np.full(shape, _ONE_UNLIKE[point.seed % 5])
         values.reshape(-1)[random.integers(values.size)] ^= True
         return values
     share = {"zeros": 0.0, "large": 1.0, "mixed": 0.2}.get(point.kind, 0.5)
@@ -148,7 +148,7 @@ def _floats(shape: tuple[int, ...], kind: str, random: np.random.Generator) -> n
         case "infinite" | "NaN":
             values = random.standard_normal(shape)
             for special in (np.inf, -np.inf) if kind == "infinite" else (np.nan,):
-                values = np.where(some(shape, random), special, values)
+                values = np.where(random_booleans(shape, random), special, values)
             return values
         case "large":
             return 10 * random.standard_normal(shape)

@@ -21,7 +21,7 @@ from ortscan.running.specs import SessionSpec
 from ortscan.verification.inputs.make_value import FLOATS
 from ortscan.verification.inputs.turning_points import COMPARISONS, Known, Trace, named_at, patterns_of, text, traces_of
 
-__all__ = ["MOST_VALUES", "Named", "named_values"]
+__all__ = ["MOST_VALUES", "NamedValues", "named_values"]
 
 MOST_VALUES = 300
 _MOST_NODES = 100_000
@@ -39,24 +39,24 @@ _RESHAPING = frozenset(["Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedValues:
     """The constants that models compare their inputs with, such as thresholds.
 
     Attributes:
         exact: the constants for each input, by its name.
-        beside: the values just below and above these constants, for each input.
-        elsewhere: constants that the model compares with computed values, if it is unknown for which inputs these values occur.
+        neighbours: the values just below and above these constants, for each input.
+        unassigned: constants that the model compares with computed values, if it is unknown for which inputs these values occur.
         patterns: the regular expressions that the model matches strings with.
     """
 
     exact: Mapping[str, Sequence[Known]] = field(default_factory=dict)
-    beside: Mapping[str, Sequence[Known]] = field(default_factory=dict)
-    elsewhere: Sequence[Known] = ()
+    neighbours: Mapping[str, Sequence[Known]] = field(default_factory=dict)
+    unassigned: Sequence[Known] = ()
     patterns: Sequence[str] = ()
 
     def values(self, name: str) -> list[Known]:
         """Return the values to feed to an input: the constants, then the values just below and above them."""
-        return list(dict.fromkeys((*self.exact.get(name, ()), *self.beside.get(name, ()))))[:MOST_VALUES]
+        return list(dict.fromkeys((*self.exact.get(name, ()), *self.neighbours.get(name, ()))))[:MOST_VALUES]
 
 
 _Constant = onnx.TensorProto | tuple[Known, ...]
@@ -69,12 +69,12 @@ class _Value:
     Attributes:
         constant: the elements of the value, if it is a constant.
         traces: how the value is computed from inputs, as far as this is linear.
-        fed: True if the value depends on an input.
+        depends_on_input: True if the value depends on an input.
     """
 
     constant: _Constant = ()
     traces: tuple[Trace, ...] = ()
-    fed: bool = False
+    depends_on_input: bool = False
 
     @property
     def elements(self) -> tuple[Known, ...]:
@@ -92,27 +92,27 @@ _Scope = MutableMapping[str, _Value]
 _NOTHING = _Value()
 
 
-def named_values(models: Iterable[onnx.ModelProto], specs: Sequence[SessionSpec]) -> Named:
-    """Return the named values that are found in ``models``. Both models have the inputs ``specs``."""
+def named_values(models: Iterable[onnx.ModelProto], specs: Sequence[SessionSpec]) -> NamedValues:
+    """Return the named values: the constants that ``models`` compare their inputs with. All models have the inputs ``specs``."""
     reader = _NameReader({spec.name: spec.elem_type for spec in specs})
     for model in models:
         reader.read(model)
-    exact, beside = ({name: list(values) for name, values in kept.items()} for kept in (reader.exact, reader.beside))
-    return Named(exact, beside, list(reader.elsewhere), list(reader.patterns))
+    exact, neighbours = ({name: list(values) for name, values in kept.items()} for kept in (reader.exact, reader.neighbours))
+    return NamedValues(exact, neighbours, list(reader.unassigned), list(reader.patterns))
 
 
 class _NameReader:
     def __init__(self, kinds: Mapping[str, int]):
         self.kinds = kinds
         self.exact: dict[str, dict[Known, None]] = {}
-        self.beside: dict[str, dict[Known, None]] = {}
-        self.elsewhere: dict[Known, None] = {}
+        self.neighbours: dict[str, dict[Known, None]] = {}
+        self.unassigned: dict[Known, None] = {}
         self.patterns: dict[str, None] = {}
 
     def read(self, model: onnx.ModelProto) -> None:
         self._functions = {(function.domain, function.name): function for function in model.functions}
         self._left, self._depth = _MOST_NODES, 0
-        self._read_graph(model.graph, {name: _Value(traces=(Trace(name),), fed=True) for name in self.kinds})
+        self._read_graph(model.graph, {name: _Value(traces=(Trace(name),), depends_on_input=True) for name in self.kinds})
 
     def _read_graph(self, graph: onnx.GraphProto, scope: _Scope) -> list[_Value]:
         for tensor in graph.initializer:
@@ -140,9 +140,9 @@ class _NameReader:
         bodies = list({each.name: each.g for each in node.attribute if each.HasField("g")}.values())
         if bodies:
             return self._read_bodies(node, bodies, operands, scope)
-        fed = node.op_type not in _MEASURING and any(operand.fed for operand in operands)
+        depends_on_input = node.op_type not in _MEASURING and any(operand.depends_on_input for operand in operands)
         traces = traces_of(node, [operand.traces for operand in operands], lambda at: operands[at].elements)
-        value = _Value(_constant(node, operands), tuple(dict.fromkeys(traces))[:_MOST_TRACES], fed)
+        value = _Value(_constant(node, operands), tuple(dict.fromkeys(traces))[:_MOST_TRACES], depends_on_input)
         return [value] * len(node.output)
 
     def _read_bodies(
@@ -160,7 +160,10 @@ class _NameReader:
             inner.update((formal.name, operand) for formal, operand in zip(body.input, passed if body.input else (), strict=False))
             results.append(self._read_graph(body, inner)[node.op_type == "Loop" :])
         return [
-            _Value(traces=tuple(t for value in each for t in value.traces)[:_MOST_TRACES], fed=any(value.fed for value in each))
+            _Value(
+                traces=tuple(t for value in each for t in value.traces)[:_MOST_TRACES],
+                depends_on_input=any(value.depends_on_input for value in each),
+            )
             for each in zip(*results, strict=False)
         ]
 
@@ -171,17 +174,17 @@ class _NameReader:
         """
         self.patterns.update(dict.fromkeys(patterns_of(node)))
         for position, operand in enumerate(operands):
-            if not operand.fed:
+            if not operand.depends_on_input:
                 continue
             for known in named_at(node, position, lambda at: operands[at].elements if at < len(operands) else ()):
                 for trace in operand.traces:
                     self._add(trace, known)
                 if not operand.traces and node.op_type in COMPARISONS and known not in _LATTICE:
-                    self.elsewhere[known] = None
+                    self.unassigned[known] = None
 
     def _add(self, trace: Trace, known: Known) -> None:
         kind, exact = self.kinds[trace.input], self.exact.setdefault(trace.input, {})
-        beside = self.beside.setdefault(trace.input, {})
+        neighbours = self.neighbours.setdefault(trace.input, {})
         if isinstance(known, str) or kind == onnx.TensorProto.STRING:
             if isinstance(known, str) and kind == onnx.TensorProto.STRING:
                 exact[known] = None
@@ -195,11 +198,11 @@ class _NameReader:
             if trace == Trace(trace.input) or (_has_few_digits(number) and math.frexp(abs(trace.scale))[0] == 0.5):
                 exact[number] = None
             step = _COARSER.get(kind, _NEAR) * (abs(number) or 1.0)
-            beside.update(dict.fromkeys((number + step, number - step)))
+            neighbours.update(dict.fromkeys((number + step, number - step)))
         else:
             low = math.floor((known - trace.shift) // trace.scale)
             exact[low] = None
-            beside.update(dict.fromkeys((low + 1, low - 1)))
+            neighbours.update(dict.fromkeys((low + 1, low - 1)))
 
 
 def _constant(node: onnx.NodeProto, operands: Sequence[_Value]) -> _Constant:

@@ -55,7 +55,7 @@ def plan_cases(axes: Sequence[Axis], *, override: bool = False, level: Level = "
         points += [_point(axes, usual, 100 + draw) for draw in range(3)]
     points += [_point(axes, usual, 200 + draw, kind) for draw, kind in enumerate(_KINDS)]
     points.append(_point(axes, max(_plain_rows(axes, level), key=math.prod), 210, "mixed"))
-    points += [_point(axes, _middling(axes), 220 + draw, kind) for draw, kind in enumerate(_LAST_KINDS)]
+    points += [_point(axes, _middle_sizes(axes), 220 + draw, kind) for draw, kind in enumerate(_LAST_KINDS)]
     for axis in axes:
         for draw, part in enumerate(axis.parts[:3] if len(axis.parts) > 1 else ()):
             point = _point(axes, usual, 300 + draw)
@@ -80,7 +80,7 @@ def plan_value_cases(axes: Sequence[Axis], kinds: Sequence[tuple[str, str, int]]
         level: how thorough the comparison is.
     """
     rows = _plain_rows(axes, level)
-    middling = _middling(axes) if level == "full" else rows[0]
+    middling = _middle_sizes(axes) if level == "full" else rows[0]
     large = max(rows, key=math.prod)
     points = []
     for position, (kind, only, count) in enumerate(kinds):
@@ -91,7 +91,7 @@ def plan_value_cases(axes: Sequence[Axis], kinds: Sequence[tuple[str, str, int]]
             "steady across": (_with_one_large(axes, 1),),
         }.get(kind, (rows[0], middling, rows[0], large))
         for turn in range(count):
-            points.append(replace(_point(axes, chosen[turn % len(chosen)], 1000 + 10 * position + turn, kind), only=only))
+            points.append(replace(_point(axes, chosen[turn % len(chosen)], 1000 + 10 * position + turn, kind), only_input=only))
     return points
 
 
@@ -100,9 +100,9 @@ def plan_uniform_cases(axes: Sequence[Axis], *, large: bool) -> list[Point]:
 
     The sizes are 2 to 16, or 32 to 256 if ``large`` is True.
     """
-    if not any(axis.free for axis in axes):
+    if not any(axis.has_choice for axis in axes):
         return []
-    rows = [[size if axis.free else axis.values[0] for axis in axes] for size in _UNIFORM[large]]
+    rows = [[size if axis.has_choice else axis.values[0] for axis in axes] for size in _UNIFORM[large]]
     return [_point(axes, row, 500 + 10 * large + draw) for draw, row in enumerate(rows)]
 
 
@@ -112,13 +112,16 @@ def plan_empty_cases(axes: Sequence[Axis], level: Level = "full") -> list[Point]
     In a full comparison, there are also cases in which the other axes have their smallest values, and cases in which several axes
     have the size 0.
     """
-    free = [axis for axis in axes if axis.free]
+    free = [axis for axis in axes if axis.has_choice]
     alone, rest = free[:_MOST_ALONE], free[_MOST_ALONE:]
     rows = [_with(axes, [axis], 0) for axis in alone]
     if rest:
         rows.append(_with(axes, rest, 0))
     if level == "full" and len(free) > 1:
-        rows += [tuple(0 if axis is empty else axis.least if axis.free else axis.values[0] for axis in axes) for empty in alone]
+        rows += [
+            tuple(0 if axis is empty else axis.smallest_size if axis.has_choice else axis.values[0] for axis in axes)
+            for empty in alone
+        ]
         rows.append(_with(axes, free, 0))
     if level == "full" and len(free) > 2:
         rows += [_with(axes, [axis for axis in free if axis is not kept], 0) for kept in alone]
@@ -133,10 +136,10 @@ def untried_rows(axes: Sequence[Axis], level: Level) -> Iterator[str]:
     """
     if level != "full":
         return
-    varying, free = _varying(axes), [axis for axis in axes if axis.free]
-    if listed := _names(axis for axis in axes if axis.any_size):
+    varying, free = _varying(axes), [axis for axis in axes if axis.has_choice]
+    if listed := _names(axis for axis in axes if axis.can_have_any_size):
         yield f"other sizes of {listed}"
-    if listed := _names(axis for axis in varying if axis.trips):
+    if listed := _names(axis for axis in varying if axis.is_trip_count):
         yield f"other trip counts of {listed}"
     if listed := _names(varying[_MOST_ALONE:]):
         yield f"{listed} as the only one that is largest or 1, or equal to only one other"
@@ -156,12 +159,12 @@ def _point(axes: Sequence[Axis], row: Sequence[int], draw: int, kind: str = "nor
     sizes: dict[str, int] = {}
     trips: dict[str, int] = {}
     for axis, size in zip(axes, row, strict=True):
-        (trips if axis.trips else sizes).update(dict.fromkeys(axis.names, size))
+        (trips if axis.is_trip_count else sizes).update(dict.fromkeys(axis.names, size))
     return Point(sizes, trips, kind, draw, override)
 
 
-def _middling(axes: Sequence[Axis]) -> list[int]:
-    return [7 - 2 * (position % 2) if axis.any_size else axis.values[0] for position, axis in enumerate(axes)]
+def _middle_sizes(axes: Sequence[Axis]) -> list[int]:
+    return [7 - 2 * (position % 2) if axis.can_have_any_size else axis.values[0] for position, axis in enumerate(axes)]
 
 
 def _with_one_large(axes: Sequence[Axis], position: int) -> list[int]:
@@ -169,7 +172,7 @@ def _with_one_large(axes: Sequence[Axis], position: int) -> list[int]:
 
     The callers pass the position 0 or 1, because this axis is often the number of steps.
     """
-    free = [axis for axis in axes if axis.free]
+    free = [axis for axis in axes if axis.has_choice]
     large = free[min(position, len(free) - 1)] if free else None
     return [max(axis.values) if axis is large else axis.values[0] for axis in axes]
 
@@ -179,7 +182,7 @@ def _size_rows(axes: Sequence[Axis], level: Level) -> list[_Row]:
     rows = _plain_rows(axes, level)
     if level == "full":
         for large in _varying(axes)[:_MOST_ALONE]:
-            rows.append(tuple(axis.beyond if axis is large else axis.least for axis in axes))
+            rows.append(tuple(axis.larger_size if axis is large else axis.smallest_size for axis in axes))
         rows += _pairs(axes)
     return list(dict.fromkeys(rows))
 
@@ -190,7 +193,7 @@ def _plain_rows(axes: Sequence[Axis], level: Level) -> list[_Row]:
     In a full comparison, there are also rows in which all axes are equal, and in which a single axis has its largest or its
     smallest value.
     """
-    rows = [_with(axes, [], 0), tuple(axis.least for axis in axes)]
+    rows = [_with(axes, [], 0), tuple(axis.smallest_size for axis in axes)]
     if level == "full":
         rows += [tuple(size if size in axis.values else axis.values[0] for axis in axes) for size in _ALL_EQUAL]
     for shift in range(max((len(axis.values) for axis in axes), default=0)):
@@ -198,7 +201,7 @@ def _plain_rows(axes: Sequence[Axis], level: Level) -> list[_Row]:
     if level == "full":
         varying = _varying(axes)[:_MOST_ALONE]
         rows += [_with(axes, [axis], max(axis.values)) for axis in varying]
-        rows += [_with(axes, [axis], axis.least) for axis in varying]
+        rows += [_with(axes, [axis], axis.smallest_size) for axis in varying]
     return list(dict.fromkeys(rows))
 
 
@@ -225,8 +228,8 @@ def _pairs(axes: Sequence[Axis]) -> Iterator[_Row]:
         yield tuple(sizes.get(id(axis), axis.values[0]) for axis in axes)
     varying = _varying(axes)
     for pair in combinations(varying[:_MOST_PAIRED], 2) if len(varying) > 2 else ():
-        yield tuple(axis.least if axis in pair else axis.values[0] for axis in axes)
-    trips = [axis for axis in axes if axis.trips]
+        yield tuple(axis.smallest_size if axis in pair else axis.values[0] for axis in axes)
+    trips = [axis for axis in axes if axis.is_trip_count]
     for count in _NO_TRIPS if len(trips) > 1 else ():
         if all(count in axis.values for axis in trips):
             yield _with(axes, trips, count)

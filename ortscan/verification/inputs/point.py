@@ -15,17 +15,17 @@ class Point:
         sizes: the sizes of free dimensions, by name.
         trips: the trip counts, by input.
         kind: the kind of values, such as ``normal``, ``zeros`` or ``NaN``.
-        draw: a number that seeds the values, so that they differ between cases.
+        seed: a number that seeds the values, so that they differ between cases.
         override: the kind of values that are fed instead of the defaults of inputs; empty if the defaults are used.
-        only: the only input with values of ``kind`` or ``override``; empty if all inputs have such values.
+        only_input: the only input with values of ``kind`` or ``override``; empty if all inputs have such values.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     trips: Mapping[str, int] = field(default_factory=dict)
     kind: str = "normal"
-    draw: int = 0
+    seed: int = 0
     override: str = ""
-    only: str = ""
+    only_input: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class PlannedCase:
         ``attempt`` is the way in which the integers of the case were drawn, or empty if the original did not run.
         """
         point = self.point
-        alone = f" for '{point.only}'" if point.only else ""
+        alone = f" for '{point.only_input}'" if point.only_input else ""
         varied: dict[str, Any] = dict(point.trips)
         if point.kind != "normal":
             varied["values"] = point.kind + alone

@@ -13,16 +13,16 @@ from ortscan.running.constraints import SizeFacts, learn_sizes
 from ortscan.running.crash_risks import crashes_on_empty_input, may_crash, rank_conflicts
 from ortscan.running.graph_index import all_nodes
 from ortscan.running.specs import SessionSpec, input_specs, overridable_names
-from ortscan.verification.inputs.axis import asked_size
+from ortscan.verification.inputs.axis import largest_compared_size
 from ortscan.verification.inputs.cases import Inputs
 from ortscan.verification.inputs.interface import quoted
 from ortscan.verification.inputs.make_value import is_integer, unmakeable
 from ortscan.verification.inputs.may_be_large import may_be_divided, may_be_large
-from ortscan.verification.inputs.named_values import Named, named_values
+from ortscan.verification.inputs.named_values import NamedValues, named_values
 from ortscan.verification.inputs.plan import untried_rows
 from ortscan.verification.inputs.roles import Role, find_roles
 from ortscan.verification.inputs.shapes import with_arrays
-from ortscan.verification.inputs.value_kinds import MOST_ALONE, can_be_zero, unfed
+from ortscan.verification.inputs.value_kinds import MOST_ALONE, can_be_zero, values_not_fed
 from rewrites.base.errors import is_from_elsewhere
 
 __all__ = ["InputPlan", "prepare"]
@@ -40,20 +40,20 @@ class InputPlan:
     Attributes:
         inputs: all inputs, with the facts that are needed to generate values.
         learned: the known facts about sizes; None if the graph cannot be read.
-        loose: those facts in ``learned`` that do not follow from branches of Ifs; None if this applies to all facts.
+        learned_without_branches: the facts in ``learned`` that do not come from branches of Ifs; None if no fact does.
         problems: the reasons why nothing can be tried. Empty if there are none.
         notes: notes for the report of the comparison.
-        perilous: True if a run may crash the process.
+        may_crash: True if a run may crash the process.
         not_tried: phrases on what the cases do not cover.
         too_large: the reasons why creating a session would take too much memory. Empty if there are none.
     """
 
     inputs: Inputs
     learned: SizeFacts | None
-    loose: SizeFacts | None
+    learned_without_branches: SizeFacts | None
     problems: tuple[str, ...]
     notes: tuple[str, ...]
-    perilous: bool
+    may_crash: bool
     not_tried: tuple[str, ...] = ()
     too_large: tuple[str, ...] = ()
 
@@ -93,7 +93,7 @@ def prepare(
         problems += _conflicts("original", analysis) + _conflicts("result", _analysis(after, specs)[0])
     roles = {} if analysis is None else find_roles(analysis)
     inner = KnownSizes({}) if analysis is None else known_sizes(analysis)
-    size, name = inner.fixed()
+    size, name = inner.largest_fixed()
     fits = size <= _MANY * sum(value.nbytes for value in fixed.values() if isinstance(value, np.ndarray)) or budget.allows(size)
     candidates = {spec.name for spec in specs if is_integer(spec) and spec.name not in fixed and spec.name not in roles}
     inputs = Inputs(
@@ -102,32 +102,36 @@ def prepare(
         sizes=sizes,
         defaults=_defaults(before, overridable_names(before) & overridable_names(after) - set(fixed)),
         roles=roles,
-        inner=inner,
+        inner_sizes=inner,
         large=candidates & may_be_large(analysis) if candidates and analysis is not None else set(),
         divided=set() if analysis is None else may_be_divided(analysis),
-        named=if_readable(lambda: named_values(models, specs)) or Named(),
-        loops=any(node.op_type in _LOOPS for model in models for node, _ in all_nodes(model)),
-        avoid_nothing=fragile is not None,
+        named=if_readable(lambda: named_values(models, specs)) or NamedValues(),
+        has_loops=any(node.op_type in _LOOPS for model in models for node, _ in all_nodes(model)),
+        avoid_empty=fragile is not None,
         seed=seed,
         level=level,
         budget=budget,
-        asked=asked_size(after),
+        largest_compared_size=largest_compared_size(after),
     )
     if fragile and inputs.free_sizes:
         notes.append(f"sizes of zero were not tried: {fragile} crashes onnxruntime on them")
     learned = None if analysis is None else learn_sizes(analysis)
-    loose = None if analysis is None else learn_sizes(analysis, branches=False)
-    if loose is not None and learned is not None and loose.facts(inputs.free_sizes) == learned.facts(inputs.free_sizes):
-        loose = None
+    learned_without_branches = None if analysis is None else learn_sizes(analysis, branches=False)
+    if (
+        learned_without_branches is not None
+        and learned is not None
+        and learned_without_branches.groups_with_sizes(inputs.free_sizes) == learned.groups_with_sizes(inputs.free_sizes)
+    ):
+        learned_without_branches = None
     other = _analysis(after, specs)[0] if crashes_on_empty_input(after) else None
     return InputPlan(
         inputs,
         learned,
-        loose,
+        learned_without_branches,
         problems=tuple(problems),
         notes=tuple(notes),
-        perilous=may_crash(before, analysis, watched[0]) or may_crash(after, other, watched[1]),
-        not_tried=(*_not_tried(inputs, before, after), *untried_rows(inputs.axes(learned), level)),
+        may_crash=may_crash(before, analysis, watched[0]) or may_crash(after, other, watched[1]),
+        not_tried=(*_kinds_not_tried(inputs, before, after), *untried_rows(inputs.axes(learned), level)),
         too_large=() if fits else (f"'{name}' would take {size >> 20} MiB",),
     )
 
@@ -162,22 +166,22 @@ def _defaults(proto: onnx.ModelProto, names: Set[str]) -> dict[str, np.ndarray]:
     return defaults
 
 
-def _not_tried(inputs: Inputs, before: onnx.ModelProto, after: onnx.ModelProto) -> Iterator[str]:
+def _kinds_not_tried(inputs: Inputs, before: onnx.ModelProto, after: onnx.ModelProto) -> Iterator[str]:
     """Yield phrases on kinds of values that some inputs do not get in any case."""
     missing, roles = inputs.missing, inputs.roles
     if inputs.level == "full":
         small = [spec.name for spec in missing if is_integer(spec) and spec.name not in inputs.large]
-        if small := [name for name in small if not roles.get(name, Role()).trips]:
+        if small := [name for name in small if not roles.get(name, Role()).is_trip_count]:
             yield f"large integers for {quoted(small)}, which may be indices or sizes"
         ragged = [name for name, role in roles.items() if role.positive and not role.lengths and role.highs and not role.ranges]
         if ragged := [name for name in ragged if name in {spec.name for spec in missing}]:
             yield f"0 for {quoted(ragged)}"
-        whole = [spec.name for spec in missing if not is_integer(spec) and roles.get(spec.name, Role()).decisive]
+        whole = [spec.name for spec in missing if not is_integer(spec) and roles.get(spec.name, Role()).is_strict]
         if whole:
             yield f"large floats for {quoted(whole)}, which determine sizes"
-        if alone := can_be_zero(missing, roles, inputs.avoid_nothing)[MOST_ALONE:]:
+        if alone := can_be_zero(missing, roles, inputs.avoid_empty)[MOST_ALONE:]:
             yield f"zeros for only one of {quoted(alone)}"
-        yield from unfed(missing, inputs.named, roles, inputs.large - inputs.divided)
+        yield from values_not_fed(missing, inputs.named, roles, inputs.large - inputs.divided)
         if least := [name for name in inputs.large if name in inputs.divided]:
             yield f"the lowest integer for {quoted(least)}, which is divided"
     kept = sorted((overridable_names(before) & overridable_names(after)) - set(inputs.defaults) - set(inputs.fixed))

@@ -67,39 +67,39 @@ class Role:
     Attributes:
         low: the smallest usual value.
         highs: upper bounds of usual values. A pair such as ("T", -1) is the bound T - 1. The lowest bound applies.
-        trips: True for a trip count.
+        is_trip_count: True for a trip count.
         positive: True if the usual values are above 0.
         lengths: True for sequence lengths that may also be 0.
         ranges: ranges of unusual values, such as negative indices. An unusual value must be in all ranges.
-        without: numbers in the ranges that are not allowed.
-        decisive: True if only usual and unusual values may be fed, because others may cause large sizes or crash onnxruntime.
+        excluded: numbers in the ranges that are not allowed.
+        is_strict: True if only usual and unusual values may be fed, because others may cause large sizes or crash onnxruntime.
     """
 
     low: int = 0
     highs: tuple[tuple[int | str, int], ...] = ()
-    trips: bool = False
+    is_trip_count: bool = False
     positive: bool = False
     lengths: bool = False
     ranges: tuple[tuple[_Bound, _Bound], ...] = ()
-    without: frozenset[int] = frozenset()
-    decisive: bool = False
+    excluded: frozenset[int] = frozenset()
+    is_strict: bool = False
 
     def usual(self, sizes: Mapping[str, int]) -> range:
         """Return the usual values at ``sizes``. If there is no upper bound, return only a few values."""
         highs = [_at((size, 1, plus), sizes) for size, plus in self.highs]
         return range(self.low, max(self.low, min(highs, default=self.low + _FEW)) + 1)
 
-    def takes(self, number: int, sizes: Mapping[str, int]) -> bool:
+    def allows(self, number: int, sizes: Mapping[str, int]) -> bool:
         """Return True if ``number`` is a usual or an unusual value of the input at ``sizes``."""
         within = all(_at(low, sizes) <= number <= _at(high, sizes) for low, high in self.ranges)
-        return number in self.usual(sizes) or (bool(self.ranges) and within and number not in self.without)
+        return number in self.usual(sizes) or (bool(self.ranges) and within and number not in self.excluded)
 
-    def others(self, sizes: Mapping[str, int]) -> list[int]:
+    def unusual(self, sizes: Mapping[str, int]) -> list[int]:
         """Return the unusual values at ``sizes``: the largest, the smallest, -1, then others from both ends."""
         low = max((_at(low, sizes) for low, _ in self.ranges), default=0)
         high = min((_at(high, sizes) for _, high in self.ranges), default=-1)
         usual = self.usual(sizes)
-        numbers = [number for number in range(low, high + 1) if number not in self.without and number not in usual]
+        numbers = [number for number in range(low, high + 1) if number not in self.excluded and number not in usual]
         ordered = [numbers[-1 - at // 2] if at % 2 == 0 else numbers[at // 2] for at in range(len(numbers))]
         return [
             *ordered[:2],
@@ -127,12 +127,12 @@ def find_roles(analysis: Analysis) -> dict[str, Role]:
             roles[value.name or ""] = Role(
                 low=max(role.low for role in uses),
                 highs=tuple(dict.fromkeys(high for role in uses for high in role.highs)),
-                trips=any(role.trips for role in uses),
+                is_trip_count=any(role.is_trip_count for role in uses),
                 positive=any(role.positive for role in uses),
                 lengths=all(role.lengths or not role.positive for role in uses) and any(role.lengths for role in uses),
                 ranges=() if bare else tuple(dict.fromkeys(bounds for role in uses for bounds in role.ranges)),
-                without=frozenset().union(*(role.without for role in uses)),
-                decisive=any(role.decisive for role in uses),
+                excluded=frozenset().union(*(role.excluded for role in uses)),
+                is_strict=any(role.is_strict for role in uses),
             )
     return roles
 
@@ -154,10 +154,10 @@ def _uses(start: ir.Value, analysis: Analysis, owners: Mapping[ir.Graph, ir.Node
         value = pending.pop()
         targets: list[ir.Value] = []
         if value.is_graph_output() and isinstance(value.graph, ir.Graph) and value.graph in owners:
-            targets += _leaving(value, value.graph, owners[value.graph])
+            targets += _receivers_of_body_output(value, value.graph, owners[value.graph])
         for use in value.uses():
             yield _role_at(use.node, use.idx, value.dtype or start.dtype, analysis)
-            targets += _carried(use.node, use.idx, analysis)
+            targets += _values_with_elements_of(use.node, use.idx, analysis)
         for target in targets:
             if target not in seen:
                 seen.add(target)
@@ -187,9 +187,9 @@ def _role_at(node: ir.Node, position: int, kind: ir.DataType | None, analysis: A
         case "Scan", 0 if analysis.model.opset_imports.get("", 1) < 9:
             return up_to(node.inputs[-1], 1)
         case "Loop", 0:
-            return Role(trips=True)
+            return Role(is_trip_count=True)
         case "Div" | "Mod", 1:
-            return None if kind in FLOAT_TYPES else Role(1, positive=True, ranges=_range(-5, 9), without=_DIVISORS, decisive=True)
+            return None if kind in FLOAT_TYPES else Role(1, positive=True, ranges=_range(-5, 9), excluded=_DIVISORS, is_strict=True)
     use = (node.op_type, position)
     if use not in _SMALL:
         return None
@@ -202,10 +202,10 @@ def _role_at(node: ir.Node, position: int, kind: ir.DataType | None, analysis: A
     if node.op_type == "TopK" and (size := analysis.dim(node.inputs[0], _int(node, "axis", -1))) is not None:
         ranges = (((0, 1, 0), (size, 1, 0)),)
     without = frozenset([0]) if use in _STEPS else frozenset[int]()
-    return Role(low, ((high, 0),), positive=low > 0, ranges=ranges, without=without, decisive=use not in _AXES)
+    return Role(low, ((high, 0),), positive=low > 0, ranges=ranges, excluded=without, is_strict=use not in _AXES)
 
 
-def _carried(node: ir.Node, position: int, analysis: Analysis) -> list[ir.Value]:
+def _values_with_elements_of(node: ir.Node, position: int, analysis: Analysis) -> list[ir.Value]:
     """Return the values whose elements come from the input of ``node`` at ``position``.
 
     If ``node`` is a loop, this is an input of its body. Otherwise, these are outputs of ``node``.
@@ -222,7 +222,7 @@ def _carried(node: ir.Node, position: int, analysis: Analysis) -> list[ir.Value]
     return []
 
 
-def _leaving(value: ir.Value, body: ir.Graph, node: ir.Node) -> list[ir.Value]:
+def _receivers_of_body_output(value: ir.Value, body: ir.Graph, node: ir.Node) -> list[ir.Value]:
     """Return the values that get the elements of ``value``, an output of the body of ``node``.
 
     These are an output of ``node`` and, in a loop, the state of the next step.

@@ -152,10 +152,10 @@ def traces_of(node: onnx.NodeProto, operands: Sequence[Sequence[Trace]], constan
             for at, operand in enumerate(operands):
                 numbers = [each for each in constants(1 - at) if not isinstance(each, str)]
                 for trace in operand if len(set(numbers)) == 1 else ():
-                    yield from _moved(trace, node.op_type, numbers[0], at)
+                    yield from _trace_of_result(trace, node.op_type, numbers[0], at)
 
 
-def _moved(trace: Trace, kind: str, number: float, at: int) -> Iterator[Trace]:
+def _trace_of_result(trace: Trace, kind: str, number: float, at: int) -> Iterator[Trace]:
     """Yield the trace of the result of an operator with two operands, one of which is a constant.
 
     Yield nothing if the result is not linear in the other operand, or is always 0.

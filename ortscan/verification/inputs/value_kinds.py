@@ -11,9 +11,9 @@ import onnx
 from ortscan.ort.element_types import numpy_type
 from ortscan.running.budget import Level
 from ortscan.running.specs import SessionSpec
-from ortscan.verification.inputs.integers import ROW_KINDS, takes_row_kind
+from ortscan.verification.inputs.integers import ROW_KINDS, allows_lengths_of_kind
 from ortscan.verification.inputs.make_value import FLOAT_KINDS, FLOATS, WORDS, is_integer
-from ortscan.verification.inputs.named_values import MOST_VALUES, Named
+from ortscan.verification.inputs.named_values import MOST_VALUES, NamedValues
 from ortscan.verification.inputs.roles import Role
 from ortscan.verification.inputs.turning_points import Known
 
@@ -25,9 +25,9 @@ __all__ = [
     "other_defaults",
     "other_integers",
     "steady_kinds",
-    "unfed",
     "useless_kinds",
     "value_kinds",
+    "values_not_fed",
 ]
 
 MOST_ALONE = 8
@@ -56,7 +56,7 @@ def other_integers(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) ->
 
 
 def value_kinds(
-    missing: Sequence[SessionSpec], roles: Mapping[str, Role], large: Set[str], avoid_nothing: bool, level: Level
+    missing: Sequence[SessionSpec], roles: Mapping[str, Role], large: Set[str], avoid_empty: bool, level: Level
 ) -> Iterator[tuple[str, str, int]]:
     """Yield tuples (kind, input, count): in ``count`` cases, ``input`` has values of this ``kind``.
 
@@ -64,7 +64,7 @@ def value_kinds(
     all other optional inputs are absent.
     """
     full = level == "full"
-    others = [name for name in other_integers(missing, roles) if not (avoid_nothing and roles[name].decisive)]
+    others = [name for name in other_integers(missing, roles) if not (avoid_empty and roles[name].is_strict)]
     if others and (full or len(others) > 1):
         yield "other integers", "", 4 if full else 1
     for name in others[: MOST_ALONE if full else len(others) == 1]:
@@ -72,7 +72,7 @@ def value_kinds(
     if large:
         yield "large integers", "", 6 if full else 1
     sequences = [spec for spec in missing if spec.kind == "sequence"]
-    if sequences and not avoid_nothing:
+    if sequences and not avoid_empty:
         yield "no items", "", 1
     for kind in ("ragged", "many items") if sequences and full else ():
         yield kind, "", 1
@@ -83,7 +83,7 @@ def value_kinds(
         yield "absent", name, 1
     for name in optionals[:MOST_ALONE] if full and len(optionals) > 2 else ():
         yield "alone", name, 1
-    for name in can_be_zero(missing, roles, avoid_nothing)[:MOST_ALONE] if full else ():
+    for name in can_be_zero(missing, roles, avoid_empty)[:MOST_ALONE] if full else ():
         yield "zero", name, 1
 
 
@@ -97,23 +97,23 @@ def steady_kinds(missing: Sequence[SessionSpec]) -> list[str]:
     return [kind for kind, rank in (("steady", 2), ("steady across", 3)) if deepest >= rank]
 
 
-def can_be_zero(missing: Sequence[SessionSpec], roles: Mapping[str, Role], avoid_nothing: bool) -> list[str]:
+def can_be_zero(missing: Sequence[SessionSpec], roles: Mapping[str, Role], avoid_empty: bool) -> list[str]:
     """Return the inputs that may be all zeros (or all False) while the other inputs have usual values.
 
-    The result is empty if only one input is ``missing``. If ``avoid_nothing`` is True, booleans are not included.
+    The result is empty if only one input is ``missing``. If ``avoid_empty`` is True, booleans are not included.
     """
     types = onnx.TensorProto
-    left_out = (types.STRING, types.BOOL) if avoid_nothing else (types.STRING,)
-    names = [spec.name for spec in missing if spec.elem_type not in left_out and not roles.get(spec.name, Role()).trips]
+    left_out = (types.STRING, types.BOOL) if avoid_empty else (types.STRING,)
+    names = [spec.name for spec in missing if spec.elem_type not in left_out and not roles.get(spec.name, Role()).is_trip_count]
     return names if len(missing) > 1 else []
 
 
 def useless_kinds(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) -> set[str]:
     """Return the kinds of values that are the same as the usual values for all inputs in ``missing``."""
-    kinds = [numpy_type(spec.elem_type).kind for spec in missing if not roles.get(spec.name, Role()).decisive]
+    kinds = [numpy_type(spec.elem_type).kind for spec in missing if not roles.get(spec.name, Role()).is_strict]
     lengths = any(roles[spec.name].lengths for spec in missing if spec.name in roles)
     useless = set[str]() if set(kinds) & set("fV") else set(FLOAT_KINDS - _FOR_ALL)
-    lasting = {kind for kind in ROW_KINDS if any(takes_row_kind(roles.get(spec.name), kind) for spec in missing)}
+    lasting = {kind for kind in ROW_KINDS if any(allows_lengths_of_kind(roles.get(spec.name), kind) for spec in missing)}
     return useless | (set() if lengths else {"empty rows"}) | (set(ROW_KINDS) - lasting)
 
 
@@ -158,7 +158,7 @@ def fitting(spec: SessionSpec, named: Sequence[Known], role: Role | None, sizes:
         info = np.iinfo(numpy_type(spec.elem_type))
         most = info.max if any_size else _LARGEST_DECIDING
         numbers = [number for number in numbers if max(info.min, -most - 1) <= number <= min(info.max, most)]
-    return [number for number in numbers if role is None or role.takes(math.floor(number), sizes)]
+    return [number for number in numbers if role is None or role.allows(math.floor(number), sizes)]
 
 
 def cases_of_named(specs: Sequence[SessionSpec], counts: Sequence[int], level: Level) -> int:
@@ -171,14 +171,14 @@ def cases_of_named(specs: Sequence[SessionSpec], counts: Sequence[int], level: L
     return min(max(needed, default=0), _MOST_CASES[level])
 
 
-def unfed(specs: Sequence[SessionSpec], named: Named, roles: Mapping[str, Role], large: Set[str]) -> Iterator[str]:
+def values_not_fed(specs: Sequence[SessionSpec], named: NamedValues, roles: Mapping[str, Role], large: Set[str]) -> Iterator[str]:
     """Yield phrases on the named values that a full comparison does not feed.
 
     ``large`` contains the inputs that may be any integer.
     """
     for spec in specs:
         role, values = roles.get(spec.name), named.exact.get(spec.name, ())
-        if role is not None and role.trips:
+        if role is not None and role.is_trip_count:
             continue
         fixed = all(isinstance(dim, int) for dim in spec.dims or ())
         feedable = fitting(spec, values, None, {}, spec.name in large)
@@ -192,8 +192,8 @@ def unfed(specs: Sequence[SessionSpec], named: Named, roles: Mapping[str, Role],
     words = [*WORDS, *(value for values in named.exact.values() for value in values if isinstance(value, str))]
     if unmatched := [pattern for pattern in named.patterns if not any(_matches(pattern, word) for word in words)]:
         yield f"strings that match {_shown(unmatched)}"
-    if named.elsewhere:
-        yield f"inputs for which a computed value equals {_shown(named.elsewhere)}"
+    if named.unassigned:
+        yield f"inputs for which a computed value equals {_shown(named.unassigned)}"
 
 
 def _capacity(spec: SessionSpec) -> int:

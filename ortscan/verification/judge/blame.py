@@ -18,7 +18,7 @@ import onnx
 from ortscan.base.proto_graphs import all_graphs
 from ortscan.modelio.source import ModelSource, changed_source
 from ortscan.running.budget import RUN_SECONDS
-from ortscan.running.runner import Runs
+from ortscan.running.runner import ModelSession
 from ortscan.verification.judge.compare_outputs import Comparer
 from ortscan.verification.judge.compare_values import compare_values
 from ortscan.verification.judge.judge import Judged
@@ -26,7 +26,7 @@ from ortscan.verification.judge.tolerances import Tolerances
 from rewrites.base.plain_text import quoted
 from rewrites.ops.quirks import QUIRKS
 
-__all__ = ["blame", "first_inside", "known_defect"]
+__all__ = ["blame", "first_inner_difference", "known_defect"]
 
 _BETWEEN = ("Cast", "Identity")
 _TRANSPOSED = QUIRKS["ORT-TRANSPOSED-TIMES-VECTOR"]
@@ -34,7 +34,7 @@ _MOST_VALUES = 1000
 """The most inner values to compare."""
 
 
-def blame(proto: onnx.ModelProto, comparer: Comparer, witness: Judged, plain: Callable[[], Runs]) -> str:
+def blame(proto: onnx.ModelProto, comparer: Comparer, witness: Judged, plain: Callable[[], ModelSession]) -> str:
     """Return a sentence if onnxruntime's graph optimisation causes the difference, else an empty string.
 
     Args:
@@ -77,11 +77,11 @@ def _multiplies_a_transpose(proto: onnx.ModelProto) -> bool:
     return any(node.op_type == "MatMul" and node.input[1] not in matrices and is_transposed(node.input[0]) for node in nodes)
 
 
-def first_inside(
+def first_inner_difference(
     old: ModelSource,
     new: ModelSource,
     feed: Mapping[str, Any],
-    runs: Callable[[ModelSource, Sequence[str]], Runs],
+    runs: Callable[[ModelSource, Sequence[str]], ModelSession],
     tolerances: Tolerances,
     stack: ExitStack,
 ) -> str:
@@ -118,7 +118,7 @@ def first_inside(
     return ""
 
 
-def _values(runs: Runs, feed: Mapping[str, Any]) -> Sequence[Any] | None:
+def _values(runs: ModelSession, feed: Mapping[str, Any]) -> Sequence[Any] | None:
     return None if runs.error is not None else runs.run(feed, RUN_SECONDS).values
 
 

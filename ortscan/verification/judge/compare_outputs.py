@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ortscan.running.budget import Budget
-from ortscan.running.runner import Runs
+from ortscan.running.runner import ModelSession
 from ortscan.verification.judge.compare_values import Gap, compare_values
 from ortscan.verification.judge.sensitivity import Sensitivity
 from ortscan.verification.judge.tolerances import History, Tolerances
@@ -73,29 +73,30 @@ class Comparer:
         limit: the time limit of a run.
         shapes_vary: True if the shapes of empty outputs of the original may be wrong. For a Loop without steps, onnxruntime guesses
             sizes that are not declared.
-        sized: a function that returns a session of the original with more declared sizes. It is used for outputs that are empty
-            only in the original.
+        with_sizes: a function that returns a session of the original with more declared sizes. This session is used for outputs
+            that are empty only in the original.
         noisy: a function that returns a session of the original with random noise in all roundings, or None if it cannot be made.
         exact: a function that returns a session of the original in float64, or None if it cannot be made.
-        swallowing: the outputs that depend on nodes that do not propagate NaN and infinity.
+        nan_hiding: the outputs that depend on nodes that do not propagate NaN and infinity.
         draws: True if the original may draw random numbers. Then it runs twice in the first case, to find unstable outputs.
         unstable: the outputs that differ between two runs of the original. They are not compared.
-        disowned: the outputs that onnxruntime computes differently if nodes that change no number are added to the original. It is
-            unknown which of the two results is right. For these outputs, runs with noise do not show the effect of roundings.
+        optimizer_sensitive: the outputs whose values change when nodes are added to the original that should change no number. It
+            is unknown whether the values with or without these nodes are right. For these outputs, runs with noise do not show
+            the effect of roundings.
         notes: notes for the report.
     """
 
-    before: Runs
+    before: ModelSession
     tolerances: Mapping[str, Tolerances]
     limit: RunLimit
     shapes_vary: bool
-    sized: Callable[[], Runs]
-    noisy: Callable[[], Runs | None]
-    exact: Callable[[], Runs | None]
-    swallowing: Set[str] = frozenset()
+    with_sizes: Callable[[], ModelSession]
+    noisy: Callable[[], ModelSession | None]
+    exact: Callable[[], ModelSession | None]
+    nan_hiding: Set[str] = frozenset()
     draws: bool = False
     unstable: set[str] = field(default_factory=set)
-    disowned: set[str] = field(default_factory=set)
+    optimizer_sensitive: set[str] = field(default_factory=set)
     notes: dict[str, None] = field(default_factory=dict)
     _history: dict[tuple[str, bool], History] = field(default_factory=dict)
 
@@ -116,8 +117,8 @@ class Comparer:
             self.draws = False
             gaps = {name: gap for name, gap in gaps.items() if name not in self.unstable}
         if not special:
-            self._find_disowned(gaps, feed, expected)
-        elif swallowed := {name for name, gap in gaps.items() if gap.reason} & self.swallowing:
+            self._find_optimizer_sensitive(gaps, feed, expected)
+        elif swallowed := {name for name, gap in gaps.items() if gap.reason} & self.nan_hiding:
             self.notes[_SWALLOWED] = None
             gaps = {name: gap for name, gap in gaps.items() if name not in swallowed}
         return gaps | self._without_guesses(gaps, feed, expected, actual) if self.shapes_vary else gaps
@@ -158,7 +159,7 @@ class Comparer:
                 self.notes[_OTHER_STEPS.format(name)] = None
                 gap = Gap(elements=old.size, left_out=old.size)
             gaps[name] = gap
-        for name, left_out in sensitivity.hit.items() if sensitivity is not None else ():
+        for name, left_out in sensitivity.widened_outputs.items() if sensitivity is not None else ():
             if gaps[name].reason is None:
                 self.notes[_MILD[left_out].format(name)] = None
         return gaps
@@ -180,8 +181,8 @@ class Comparer:
             if again is not None:
                 self.unstable.update(name for name, gap in self._gaps(expected, again).items() if gap.reason)
 
-    def _find_disowned(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values) -> None:
-        """Find outputs of which no number could be compared, and record some of them in ``disowned``.
+    def _find_optimizer_sensitive(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values) -> None:
+        """Find outputs of which no number could be compared, and record some of them in ``optimizer_sensitive``.
 
         An output is recorded if all runs with noise return equal values for it, but the original returns another value.
         """
@@ -192,7 +193,7 @@ class Comparer:
                 first, *others = (values[position] for values in runs)
                 reasons = [compare_values(first, other, self.tolerances[name]).reason for other in others]
                 if compare_values(expected[position], first, self.tolerances[name]).reason is not None and not any(reasons):
-                    self.disowned.add(name)
+                    self.optimizer_sensitive.add(name)
 
     def _without_guesses(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values, actual: _Values) -> dict[str, Gap]:
         """Compare again those outputs that are empty in the original, but not in the rewritten model.
@@ -202,7 +203,7 @@ class Comparer:
         """
         pairs = enumerate(zip(self.before.outputs, expected, actual, strict=True))
         positions = {name: at for at, (name, old, new) in pairs if name in gaps and _is_empty(old) and not _is_empty(new)}
-        sized = self.sized() if positions else None
+        sized = self.with_sizes() if positions else None
         values = sized.run(feed, self.limit.seconds()).values if sized is not None and sized.error is None else None
         if values is None:
             return {}

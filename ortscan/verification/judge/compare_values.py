@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ortscan.ort.element_types import largest_number
-from ortscan.verification.judge.tolerances import History, Tolerances, is_float, own_scales
+from ortscan.verification.judge.tolerances import History, Tolerances, element_scales, is_float
 
 __all__ = ["LEFT_OUT", "Gap", "Widening", "as_table", "compare_values", "is_table"]
 
@@ -97,23 +97,23 @@ def compare_values(
 
 def _compare(before: Any, after: Any, comparison: _Comparison) -> Gap:
     if before is None or after is None:
-        return Gap() if before is after else _unlike("is empty in only one of the models", before, after)
+        return Gap() if before is after else _differing("is empty in only one of the models", before, after)
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         if list(before) != list(after):
-            return _unlike("has other keys", list(before), list(after))
+            return _differing("has other keys", list(before), list(after))
         return _compare_sequences(list(before.values()), list(after.values()), comparison)
     if isinstance(before, list) and isinstance(after, list):
         if is_table(before, after):
             return _compare_arrays(as_table(before), as_table(after), comparison)
         return _compare_sequences(before, after, comparison)
     if isinstance(before, list | Mapping) or isinstance(after, list | Mapping):
-        return _unlike("has another type", before, after)
+        return _differing("has another type", before, after)
     return _compare_arrays(np.asarray(before), np.asarray(after), comparison)
 
 
 def _compare_sequences(before: Sequence[Any], after: Sequence[Any], comparison: _Comparison) -> Gap:
     if len(before) != len(after):
-        return _unlike(f"has {len(before)} items before and {len(after)} after", len(before), len(after))
+        return _differing(f"has {len(before)} items before and {len(after)} after", len(before), len(after))
     gaps = [_compare(b, a, comparison.item(position)) for position, (b, a) in enumerate(zip(before, after, strict=True))]
     if not gaps:
         return Gap()
@@ -132,9 +132,9 @@ def _compare_arrays(before: np.ndarray, after: np.ndarray, comparison: _Comparis
     if before.dtype.kind in "OSU" and after.dtype.kind in "OSU":
         before, after = before.astype(object), after.astype(object)
     if before.dtype != after.dtype:
-        return _unlike(f"is {before.dtype} before and {after.dtype} after", before.dtype.name, after.dtype.name)
+        return _differing(f"is {before.dtype} before and {after.dtype} after", before.dtype.name, after.dtype.name)
     if before.shape != after.shape:
-        return _unlike(f"has shape {before.shape} before and {after.shape} after", before.shape, after.shape)
+        return _differing(f"has shape {before.shape} before and {after.shape} after", before.shape, after.shape)
     if before.size == 0:
         return Gap()
     return (_compare_floats if is_float(before.dtype) else _compare_exactly)(before, after, comparison)
@@ -165,17 +165,17 @@ def _compare_floats(before: np.ndarray, after: np.ndarray, comparison: _Comparis
         magnitudes = np.abs(np.where(finite, wide, 0.0))
         scale = float(magnitudes.max(initial=0.0))
         history.learn(magnitudes)
-        over_all = history.largest
-        own = np.minimum(own_scales(magnitudes), scale * history.proportions(before.shape))
-        allowed = tolerances.allowed(before.dtype, own, history.scales(before.shape), over_all)
+        output_maximum = history.largest
+        own = np.minimum(element_scales(magnitudes), scale * history.proportions(before.shape))
+        allowed = tolerances.allowed(before.dtype, own, history.scales(before.shape), output_maximum)
         same = (wide == other) | (np.isnan(wide) & np.isnan(other))
         if comparison.special:
             same |= ~finite & ~np.isfinite(other)
         error = np.where(same, 0.0, np.abs(wide - other))
         error = np.where(finite & np.isfinite(other) | same, error, np.inf)
         if (error > allowed).any():
-            most = tolerances.allowed(before.dtype, np.asarray(scale), np.asarray(over_all), over_all)
-            rounded = tolerances.one_rounding(before.dtype) * min(1.0, over_all)
+            most = tolerances.allowed(before.dtype, np.asarray(scale), np.asarray(output_maximum), output_maximum)
+            rounded = tolerances.one_rounding(before.dtype) * min(1.0, output_maximum)
             allowed = np.maximum(allowed, rounded) + comparison.widening(before, float(most))
             may_overflow = magnitudes > math.sqrt(largest_number(before.dtype))
             allowed = np.where(may_overflow & ~np.isfinite(other), np.inf, allowed)
@@ -195,7 +195,7 @@ def _compare_floats(before: np.ndarray, after: np.ndarray, comparison: _Comparis
     return Gap(absolute, relative, limit, scale, size, numbers, reason, index, old, new)
 
 
-def _unlike(reason: str, before: Any, after: Any) -> Gap:
+def _differing(reason: str, before: Any, after: Any) -> Gap:
     return Gap(absolute=float("nan"), relative=float("nan"), reason=reason, before=before, after=after)
 
 

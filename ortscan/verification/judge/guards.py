@@ -62,7 +62,7 @@ class Guards:
             for attribute in node.attribute if node.op_type == "If" else ():
                 self._walk(attribute.g, (*path, (node.input[0], attribute.name == "then_branch")), guarded)
 
-    def let_in(self, feed: Mapping[str, Any]) -> str | None:
+    def obstacle(self, feed: Mapping[str, Any]) -> str | None:
         """Return the reason why the model must not run on the inputs ``feed``, or None if it may run."""
         if self._model is None:
             return None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ortscan.running.budget import RUN_SECONDS
-from ortscan.running.runner import Runs
+from ortscan.running.runner import ModelSession
 from ortscan.verification.inputs.cases import Inputs
 from ortscan.verification.inputs.point import PlannedCase
 from ortscan.verification.judge.compare_outputs import SPECIAL, Comparer, RunLimit
@@ -58,8 +58,8 @@ class Judge:
         stopped: how many runs in the search for sizes had to be stopped or crashed their process.
     """
 
-    before: Runs
-    after: Runs
+    before: ModelSession
+    after: ModelSession
     comparer: Comparer
     limit: RunLimit
     guards: Sequence[Guards] = ()
@@ -76,7 +76,7 @@ class Judge:
         first_error, timed_out, kind = None, False, plan.point.kind
         for attempt in sorted(plan.attempts, key=lambda a: a != self._attempts.get(kind)):
             feed = inputs.feed(plan.point, attempt)
-            if self.guards and (risk := self.guards[0].let_in(feed)) is not None:
+            if self.guards and (risk := self.guards[0].obstacle(feed)) is not None:
                 return _without_comparison(plan, "", "skipped", f"the original was not run: {risk}")
             outcome = self.before.run(feed, self.limit.seconds())
             if outcome.values is not None:
@@ -96,7 +96,7 @@ class Judge:
         """
         errors = []
         for feed in (inputs.feed(plan.point, attempt) for attempt in plan.attempts):
-            if self.guards and (risk := self.guards[0].let_in(feed)) is not None:
+            if self.guards and (risk := self.guards[0].obstacle(feed)) is not None:
                 return [risk]
             outcome = self.before.run(feed, self.limit.seconds())
             errors.append(outcome.error or "")
@@ -108,7 +108,7 @@ class Judge:
     def _judge_run(
         self, plan: PlannedCase, attempt: str, feed: Mapping[str, Any], expected: Sequence[Any], seconds: float
     ) -> Judged:
-        if self.guards and (risk := self.guards[1].let_in(feed)) is not None:
+        if self.guards and (risk := self.guards[1].obstacle(feed)) is not None:
             status: CaseStatus = "fails only after" if risk == LETS_IN else "skipped"
             return _without_comparison(plan, attempt, status, f"the result was not run: {risk}")
         budget = self.limit.budget

@@ -61,13 +61,13 @@ def least_sizes(
     """
     search = _SizeSearch(judge, inputs, inputs.axes(learned), kind)
     usual = tuple(axis.values[0] for axis in search.axes)
-    row = search.first(usual) if search.free else None
+    row = search.find_accepted(usual) if search.free_positions else None
     if row is None or row == usual:
         return None
     sizes = SizeFacts() if learned is None else copy.deepcopy(learned)
     row = _smallest(search, row, usual, _equal(search, row, usual, sizes), sizes)
-    least = {name: row[at] for at in search.free if row[at] > usual[at] for name in search.axes[at].names}
-    return {**inputs.least, **least}, sizes
+    least = {name: row[at] for at in search.free_positions if row[at] > usual[at] for name in search.axes[at].names}
+    return {**inputs.smallest_sizes, **least}, sizes
 
 
 @dataclass
@@ -83,34 +83,34 @@ class _SizeSearch:
     """
 
     @property
-    def free(self) -> list[int]:
+    def free_positions(self) -> list[int]:
         """The positions of the axes that may have any size, as far as is known."""
-        return [position for position, axis in enumerate(self.axes) if axis.any_size]
+        return [position for position, axis in enumerate(self.axes) if axis.can_have_any_size]
 
-    def takes(self, row: _Row) -> bool:
+    def accepts(self, row: _Row) -> bool:
         """Return True if the original runs with the sizes ``row``.
 
         If the search has reached one of its limits, nothing is run, and the result is False.
         """
         return self._is_left() and not self._refusals(row)
 
-    def first(self, row: _Row, depth: int = 0) -> _Row | None:
+    def find_accepted(self, row: _Row, depth: int = 0) -> _Row | None:
         """Search for a row of sizes that the original accepts, and return the first one, or None.
 
         The search starts with ``row``. If a row leads to a new kind of error message, the search continues from this row with
         ``depth`` + 1.
         """
-        if self.takes(row):
+        if self.accepts(row):
             return row
         messages = dict.fromkeys(self._asked.get(row, ()))
-        by_numbers = (other for message in messages for other in rows_by_numbers(message, row, self.free[:_MOST_ALONE]))
-        for other in (*by_numbers, *_larger_rows(row, self.free)):
+        by_numbers = (other for message in messages for other in rows_by_numbers(message, row, self.free_positions[:_MOST_ALONE]))
+        for other in (*by_numbers, *_larger_rows(row, self.free_positions)):
             if other in self._asked or not self._is_left():
                 continue
             known = len(self._complaints)
             if not self._refusals(other):
                 return other
-            if len(self._complaints) > known and depth < _DEEPEST and (deeper := self.first(other, depth + 1)) is not None:
+            if len(self._complaints) > known and depth < _DEEPEST and (deeper := self.find_accepted(other, depth + 1)) is not None:
                 return deeper
         return None
 
@@ -131,15 +131,15 @@ def _equal(search: _SizeSearch, row: _Row, usual: _Row, sizes: SizeFacts) -> lis
     The original accepts ``row``. Two sizes must be equal if the original rejects a larger size for only one of them, but accepts
     the same larger size for both. Axes with equal usual sizes are not tested. Equal sizes are also recorded in ``sizes``.
     """
-    classes = [[position] for position in search.free]
-    for first, second in combinations(search.free, 2):
+    classes = [[position] for position in search.free_positions]
+    for first, second in combinations(search.free_positions, 2):
         if row[first] != row[second] or usual[first] == usual[second]:
             continue
         size = row[first] + 1
-        if not any(search.takes(_with(row, [at], size)) for at in (first, second)) and search.takes(
+        if not any(search.accepts(_with(row, [at], size)) for at in (first, second)) and search.accepts(
             _with(row, [first, second], size)
         ):
-            sizes.same(search.axes[first].names[0], search.axes[second].names[0])
+            sizes.add_equal(search.axes[first].names[0], search.axes[second].names[0])
             joined = [part for part in classes if first in part or second in part]
             classes = [part for part in classes if part not in joined] + [sorted({at for part in joined for at in part})]
     return classes
@@ -155,15 +155,15 @@ def _smallest(search: _SizeSearch, row: _Row, usual: _Row, classes: Sequence[Seq
         below, size = min(usual[position] for position in positions), row[positions[0]]
         if size <= below:
             continue
-        if search.takes(_with(row, positions, below)):
+        if search.accepts(_with(row, positions, below)):
             row = _with(row, positions, below)
             continue
         while size - below > 1:
             middle = (below + size) // 2
-            below, size = (below, middle) if search.takes(_with(row, positions, middle)) else (middle, size)
+            below, size = (below, middle) if search.accepts(_with(row, positions, middle)) else (middle, size)
         row = _with(row, positions, size)
-        if not search.takes(_with(row, positions, size + 1)) and not search.takes(_with(row, positions, 2 * size)):
-            sizes.same(search.axes[positions[0]].names[0], size)
+        if not search.accepts(_with(row, positions, size + 1)) and not search.accepts(_with(row, positions, 2 * size)):
+            sizes.add_equal(search.axes[positions[0]].names[0], size)
     return row
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ortscan.verification.judge.compare_values import LEFT_OUT, Widening, as_table
-from ortscan.verification.judge.tolerances import own_scales
+from ortscan.verification.judge.tolerances import element_scales
 
 __all__ = ["Sensitivity"]
 
@@ -49,13 +49,14 @@ class Sensitivity:
         noisy: a function that runs the original several times with noise, and returns the outputs of each run. Its argument is
             the magnitude of the noise in roundings (see ``rounding_noise``).
         special: True if NaN or infinities were fed.
-        hit: the names of the outputs that got a wider tolerance, each with True if some of its elements cannot be compared.
+        widened_outputs: the outputs that got a wider tolerance, by name. The value is True if some elements of the output cannot be
+            compared.
     """
 
     exact: Callable[[], Sequence[Any] | None]
     noisy: Callable[[float], Sequence[Sequence[Any]]]
     special: bool = False
-    hit: dict[str, bool] = field(default_factory=dict)
+    widened_outputs: dict[str, bool] = field(default_factory=dict)
 
     def widening(self, name: str, position: int, roundings: float = 1.0) -> Widening:
         """Return a function that computes additional tolerances for the elements of an output.
@@ -69,11 +70,11 @@ class Sensitivity:
         """
 
         def widened(before: np.ndarray, most: float, path: tuple[int, ...]) -> np.ndarray:
-            self.hit.setdefault(name, False)
+            self.widened_outputs.setdefault(name, False)
 
             def moves(runs: Sequence[Sequence[Any] | None]) -> np.ndarray:
                 values = [_at(values[position], path) for values in runs if values is not None]
-                return _furthest(before, [value for value in values if np.shape(value) == before.shape])
+                return _movement_bounds(before, [value for value in values if np.shape(value) == before.shape])
 
             exact = self.exact()
             noise = moves(self.noisy(roundings))
@@ -84,13 +85,13 @@ class Sensitivity:
             else:
                 finite = np.isfinite(before)
                 with np.errstate(invalid="ignore"):
-                    magnitudes = own_scales(np.abs(np.where(finite, before, 0).astype(np.float64)))
+                    magnitudes = element_scales(np.abs(np.where(finite, before, 0).astype(np.float64)))
                 far = np.maximum(_FACTOR * move, _FAR * leap) > magnitudes + most
                 far |= (leap > np.maximum(_LEAP * move, most)) | ((noise > most) & (leap < _AS_NOISE * noise))
                 if exact is not None and np.shape(wide := _at(exact[position], path)) == before.shape:
                     far |= ~finite & np.isfinite(wide)  # the overflow depends on the order of sums
             if far.any():
-                self.hit[name] = True
+                self.widened_outputs[name] = True
             return np.where(far & np.isfinite(move), LEFT_OUT, np.where(far, np.inf, _FACTOR * move))
 
         return widened
@@ -109,14 +110,14 @@ class Sensitivity:
         return any(np.shape(values[position]) != before.shape for values in runs if values is not None)
 
 
-def _furthest(before: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
-    """Return how far each element of ``before`` may move, estimated from its values in ``others``.
+def _movement_bounds(before: np.ndarray, other_runs: Sequence[np.ndarray]) -> np.ndarray:
+    """Return how far each element of ``before`` may move, estimated from its values in ``other_runs``.
 
-    ``others`` are the values of the same output in other runs. A single element may have moved little by chance. Therefore the
-    result also considers how far other elements moved. It is the smaller of two numbers: the largest movement in the same row or
-    column, and the largest movement of the elements whose magnitude is not larger.
+    ``other_runs`` has the value of the same output in each other run. A single element may have moved little by chance, so the
+    bound of an element also depends on other elements. The bound is the smaller of two numbers: the largest movement in the same
+    row or column, and the largest movement of the elements whose magnitude is not larger.
     """
-    move: np.ndarray = np.maximum.reduce([np.zeros(before.shape), *(_move(before, np.asarray(other)) for other in others)])
+    move: np.ndarray = np.maximum.reduce([np.zeros(before.shape), *(_move(before, np.asarray(other)) for other in other_runs)])
     if before.dtype.kind in "biuOSU" or not move.any():
         return move
     order = np.argsort(np.abs(before), axis=None)
@@ -125,7 +126,7 @@ def _furthest(before: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
     no_larger[:few] = no_larger[few]
     pooled = np.empty(before.size)
     pooled[order] = no_larger
-    return np.asarray(np.minimum(own_scales(move, _OTHERS), pooled.reshape(before.shape)))
+    return np.asarray(np.minimum(element_scales(move, _OTHERS), pooled.reshape(before.shape)))
 
 
 def _move(before: np.ndarray, after: np.ndarray) -> np.ndarray:

@@ -90,22 +90,22 @@ def _run_series(judge: Judge, plan: InputPlan) -> list[Judged]:
     inputs, learned, judged = plan.inputs, plan.learned, list[Judged]()
     started, known = _start(judge, inputs, learned, judged)
     if not _any_ran(judged) and inputs.names_integers:
-        started, known = _start(judge, replace(inputs, as_named=True), learned, judged)
+        started, known = _start(judge, replace(inputs, only_named_integers=True), learned, judged)
     inputs, learned = (started, known) if _any_ran(judged) else (inputs, learned)
     if _untried_sizes(judged, inputs):
         _run(judge, inputs, inputs.uniform_cases(large=True), judged)
-    if _any_ran(judged) and learned is not None and plan.loose is not None:
-        apart, before = inputs.apart_cases(learned, plan.loose), len(judged)
+    if _any_ran(judged) and learned is not None and plan.learned_without_branches is not None:
+        apart, before = inputs.contradicting_cases(learned, plan.learned_without_branches), len(judged)
         _run(judge, inputs, apart[:_FIRST], judged)
         if _any_ran(judged[before:]):
             _run(judge, inputs, apart[_FIRST:], judged)
-    if _any_ran(judged) and not inputs.avoid_nothing:
+    if _any_ran(judged) and not inputs.avoid_empty:
         _run(judge, inputs, inputs.empty_cases(learned), judged)
     if _any_ran(judged):
         _run(judge, inputs, inputs.unusual_cases(learned), judged)
     if _untried_named(judged) and (accepted := least_sizes(judge, inputs, learned, "named")) is not None:
         least, sizes = accepted
-        others = replace(inputs, least=least).unusual_cases(sizes)
+        others = replace(inputs, smallest_sizes=least).unusual_cases(sizes)
         _run(judge, inputs, [planned for planned in others if planned.point.kind == "named"], judged)
     return judged
 
@@ -131,7 +131,7 @@ def _start(judge: Judge, inputs: Inputs, learned: SizeFacts | None, judged: list
     if accepted is None:
         return inputs, learned
     least, sizes = accepted
-    inputs = replace(inputs, least=least)
+    inputs = replace(inputs, smallest_sizes=least)
     _run(judge, inputs, inputs.planned_cases(sizes), judged, _FEW)
     return inputs, sizes
 
@@ -158,8 +158,8 @@ def _untried_sizes(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
 def _untried_integers(judged: Sequence[Judged], inputs: Inputs) -> list[str]:
     """Return the integer inputs for which no case with unusual values ran on the original."""
     points = [result.planned.point for result in judged if result.ran and result.planned.point.kind == "other integers"]
-    tried = {name for point in points for name in ([point.only] if point.only else inputs.others)}
-    return [name for name in inputs.others if name not in tried]
+    tried = {name for point in points for name in ([point.only_input] if point.only_input else inputs.unusual_integers)}
+    return [name for name in inputs.unusual_integers if name not in tried]
 
 
 def _untried_named(judged: Sequence[Judged]) -> bool:

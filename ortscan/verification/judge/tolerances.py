@@ -29,7 +29,7 @@ import numpy as np
 
 from ortscan.ort.element_types import rounding
 
-__all__ = ["History", "Tolerances", "is_float", "own_scales"]
+__all__ = ["History", "Tolerances", "element_scales", "is_float"]
 
 _DEFAULTS = {"float64": (1e-9, 1e-10), "float32": (1e-4, 1e-5), "float16": (1e-2, 4e-3), "bfloat16": (5e-2, 3e-2)}
 _COARSEST = (2.5e-1, 2.5e-1)
@@ -59,7 +59,7 @@ class Tolerances:
     roundings: float = 1.0
 
     def coarsest(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the coarser one of ``dtype``, the type of the output, and ``computed``."""
+        """Return the coarser of two types: ``dtype`` (the type of the output) and ``computed``."""
         kinds = [kind for kind in (dtype, self.computed) if kind is not None and is_float(kind)]
         return max(kinds, key=rounding, default=dtype)
 
@@ -70,18 +70,18 @@ class Tolerances:
         """
         return self.roundings * rounding(self.coarsest(dtype))
 
-    def allowed(self, dtype: np.dtype[Any], scale: np.ndarray, largest: np.ndarray, over_all: float) -> np.ndarray:
+    def allowed(self, dtype: np.dtype[Any], scale: np.ndarray, largest: np.ndarray, output_maximum: float) -> np.ndarray:
         """Return how far each element of an output may differ.
 
         Args:
             dtype: the type of the values.
             scale: the scale of each element in this case.
             largest: an upper bound of the magnitudes of each element in all cases so far.
-            over_all: the largest magnitude of the whole output in all cases so far.
+            output_maximum: the largest magnitude of the whole output in all cases so far.
         """
         dtype = self.coarsest(dtype)
         rtol, atol = _DEFAULTS.get(dtype.name, _COARSEST)
-        part = np.where(largest < over_all, np.minimum(1.0, _PART * largest), 1.0) if over_all > _TINY else 1.0
+        part = np.where(largest < output_maximum, np.minimum(1.0, _PART * largest), 1.0) if output_maximum > _TINY else 1.0
         least = np.maximum(self.one_rounding(dtype) * part, atol * np.minimum(1.0, largest))
         return np.asarray((least if self.atol is None else self.atol) + (rtol if self.rtol is None else self.rtol) * scale)
 
@@ -91,29 +91,29 @@ def is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or (dtype.kind == "V" and "float" in dtype.name)
 
 
-def own_scales(magnitudes: np.ndarray, others: int = _LEAST_OTHERS) -> np.ndarray:
+def element_scales(magnitudes: np.ndarray, min_elements: int = _LEAST_OTHERS) -> np.ndarray:
     """Return the scale of each element of an output with these ``magnitudes``.
 
     The magnitudes must be finite. The result broadcasts to their shape.
 
-    ``others``: the least number of elements for each index of an axis. Axes with fewer elements for each index set no limit,
+    ``min_elements``: the least number of elements for each index of an axis. Axes with fewer elements for each index set no limit,
     because a few elements may all be small by chance.
     """
     scales = np.asarray(magnitudes.max(initial=0.0))
-    for along in _axes(magnitudes, others).values():
+    for along in _axes(magnitudes, min_elements).values():
         scales = np.minimum(scales, along)
     return scales
 
 
-def _axes(magnitudes: np.ndarray, least: int = _LEAST_OTHERS) -> dict[int, np.ndarray]:
+def _axes(magnitudes: np.ndarray, min_elements: int = _LEAST_OTHERS) -> dict[int, np.ndarray]:
     """Return a dict {axis: the largest magnitude for each index on this axis}.
 
     Each item is an array that broadcasts to the shape of ``magnitudes``: if the shape is [2, 3], the item for axis 0 has shape
-    [2, 1]. Axes of size 1, and axes with fewer than ``least`` elements for each index, are not included.
+    [2, 1]. Axes of size 1, and axes with fewer than ``min_elements`` elements for each index, are not included.
     """
     largest = {}
     for axis, size in enumerate(magnitudes.shape):
-        if size > 1 and magnitudes.size >= least * size:
+        if size > 1 and magnitudes.size >= min_elements * size:
             others = tuple(other for other in range(magnitudes.ndim) if other != axis)
             largest[axis] = magnitudes.max(axis=others, keepdims=True)
     return largest

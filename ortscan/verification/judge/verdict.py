@@ -20,7 +20,7 @@ from ortscan.verification.judge.judge import Judge, Judged
 from ortscan.verification.result import Case, FirstDifference, OutputError, OutputResult, Verification
 from rewrites.base.plain_text import counted
 
-__all__ = ["RecordedOutcome", "compare_with_records", "conclude", "refuse"]
+__all__ = ["RecordedOutcome", "compare_with_records", "conclude", "result_without_runs"]
 
 _FEWEST_RUNS = 6
 """The fewest runs from which a speed is reported."""
@@ -91,7 +91,7 @@ def _in_words(gap: Gap) -> str:
     return f"at {list(gap.index)} {gap.reason}" if gap.index else str(gap.reason)
 
 
-def refuse(
+def result_without_runs(
     outputs: Sequence[str], problems: Sequence[str], notes: Sequence[str] = (), *, inconclusive: bool = False
 ) -> Verification:
     """Return the result of a comparison in which neither model ran.
@@ -128,13 +128,15 @@ def conclude(
     """
     cases, comparer = [result.case for result in judged], judge.comparer
     outputs = [_summed_up(name, judge, cases) for name in judge.before.outputs]
-    problems = _failures(cases) + [_DISOWNED.format(name, known_defect(original)) for name in sorted(comparer.disowned)]
+    problems = _failures(cases) + [_DISOWNED.format(name, known_defect(original)) for name in sorted(comparer.optimizer_sensitive)]
     if not any(output.compared for output in outputs):
-        problems += [] if problems else [_why_nothing(cases, outputs, judge, original)]
+        problems += [] if problems else [_no_comparison_reason(cases, outputs, judge, original)]
     else:
         gaps = [gap for result in judged for gap in result.gaps.values()]
         if not any(gap.reason or gap.numbers for gap in gaps):
-            problems.append(f"every output {_lack(gaps)} in every case, so nothing was learned: pass inputs that suit the model")
+            problems.append(
+                f"every output {_uncompared_text(gaps)} in every case, so nothing was learned: pass inputs that suit the model"
+            )
     problems += [*records.broken, *records.unlike]
     different = bool(records.broken) or any(output.status == "different" for output in outputs)
     failed = any(case.status == "fails only after" for case in cases)
@@ -144,7 +146,7 @@ def conclude(
         outputs=outputs,
         first_difference=_first_difference(judged, inside),
         problems=tuple(problems),
-        notes=(*notes, *records.notes, *comparer.notes, *_remarks(judged, outputs, judge)),
+        notes=(*notes, *records.notes, *comparer.notes, *_notes_on_outputs(judged, outputs, judge)),
         inconclusive=bool(problems) and not different and not failed,
         witness=next((result.witness[0] for result in judged if result.witness is not None), None),
         not_tried=tuple(not_tried),
@@ -189,7 +191,7 @@ def _failures(cases: Sequence[Case]) -> list[str]:
     return [f"the result fails where the original runs ({failed[0].label}{others}): {failed[0].reason}"]
 
 
-def _why_nothing(cases: Sequence[Case], outputs: Sequence[OutputResult], judge: Judge, original: onnx.ModelProto) -> str:
+def _no_comparison_reason(cases: Sequence[Case], outputs: Sequence[OutputResult], judge: Judge, original: onnx.ModelProto) -> str:
     if not outputs:
         return "the model has no outputs"
     if len(judge.comparer.unstable) == len(outputs):
@@ -216,17 +218,17 @@ def _label(original: onnx.ModelProto, kind: str, name: str) -> str:
     return f"{kind} '{subject}'" if subject else f"a {kind}"
 
 
-def _remarks(judged: Sequence[Judged], outputs: Sequence[OutputResult], judge: Judge) -> list[str]:
+def _notes_on_outputs(judged: Sequence[Judged], outputs: Sequence[OutputResult], judge: Judge) -> list[str]:
     unstable = sorted(judge.comparer.unstable)
     remarks = [f"output '{name}' was not compared: it differs from run to run of the original" for name in unstable]
     for output in outputs:
         gaps = [result.gaps[output.name] for result in judged if output.name in result.gaps]
         if output.status == "equal" and not any(gap.numbers for gap in gaps):
-            remarks.append(f"output '{output.name}' {_lack(gaps)} in every case")
+            remarks.append(f"output '{output.name}' {_uncompared_text(gaps)} in every case")
     return remarks
 
 
-def _lack(gaps: Sequence[Gap]) -> str:
+def _uncompared_text(gaps: Sequence[Gap]) -> str:
     if any(gap.left_out for gap in gaps):
         return "was NaN or sensitive to rounding"
     return "was NaN" if any(gap.elements for gap in gaps) else "was empty"

@@ -65,7 +65,7 @@ def with_rounding_noise(proto: onnx.ModelProto) -> onnx.ModelProto | None:
 
 
 def noisy_source(source: ModelSource, stack: ExitStack) -> ModelSource | None:
-    """Return a source of the model that `with_rounding_noise` returns, or None if it returns None.
+    """Return the model of `with_rounding_noise` as a ModelSource, or None if there is no such model.
 
     The new source shares the external data of ``source``.
     """

@@ -99,7 +99,7 @@ def judge(case: Case, announce: Announce = lambda stage: None, dead: Collection[
         _complaint(result, strict=False) if whole else _plain(result)
     )
     said = said or (_complaint(result, strict=True) if strict else None)
-    if said and not (said.startswith("inference:") and Original(case.model).fault_shown is not None):
+    if said and not (said.startswith("inference:") and Original(case.model).fault_with_all_constants is not None):
         return _as(judgement, "invalid", said)
     blame = next((str(warning.message) for warning in caught if _BLAME in str(warning.message)), None)
     if blame is not None:

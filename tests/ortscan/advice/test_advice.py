@@ -66,7 +66,7 @@ def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Report every changed fate as twice as fast, without measuring."""
     monkeypatch.setattr(giving, "gain_of", lambda one, without: as_fast(2.0))
     monkeypatch.setattr(giving, "_measure_costs", lambda model, outcome: None)
-    monkeypatch.setattr("ortscan.advice.trying.Tried._is_equal", lambda one, level: True)
+    monkeypatch.setattr("ortscan.advice.trying.TriedCandidate._is_equal", lambda one, level: True)
 
 
 @pytest.mark.usefixtures("untimed")
@@ -91,13 +91,13 @@ def test_candidate_that_is_not_faster_is_no_advice(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.usefixtures("untimed")
 def test_candidate_with_other_results_is_no_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ortscan.advice.trying.Tried._is_equal", lambda one, level: False)
+    monkeypatch.setattr("ortscan.advice.trying.TriedCandidate._is_equal", lambda one, level: False)
     assert [loop.advice for loop in ortscan.explain(parsed(CELL), advice=True).loops] == [[]]
 
 
 @pytest.mark.usefixtures("untimed")
 def test_candidate_that_passes_only_quick_verification_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ortscan.advice.trying.Tried._is_equal", lambda one, level: level == "quick")
+    monkeypatch.setattr("ortscan.advice.trying.TriedCandidate._is_equal", lambda one, level: level == "quick")
     (loop,) = ortscan.explain(parsed(CELL), advice=True).loops
     assert loop.advice[0].flags == "--dim B=2 --verify quick"
 

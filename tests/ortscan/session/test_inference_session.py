@@ -18,7 +18,7 @@ import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
 import ortscan
-from ortscan.base.proto_graphs import hollow_of
+from ortscan.base.proto_graphs import with_large_weights_as_inputs
 from ortscan.errors import ModelFileError, OptionError, OrtscanError, OrtscanWarning
 from ortscan.ort.installed import newest_ir_version, newest_opset
 from ortscan.session import opening, optimizing
@@ -527,7 +527,7 @@ def test_a_model_that_would_end_the_process_is_not_asked_for_its_outputs():
         z, q = Loop <body = b (int64 i, bool c, float[3] s) => (bool c1, float[3] s1, float[3] q1) {
             c1 = Identity (c) s1 = Sin (s) q1 = Exp (s) }> (m, , x) }""")
     proto.graph.node[0].output[1] = ""
-    assert known_outputs(hollow_of(proto)) == {}
+    assert known_outputs(with_large_weights_as_inputs(proto)) == {}
     made = ortscan.InferenceSession(proto.SerializeToString(), options(cache="0"))
     assert made.ortscan.source == "optimized"
     np.testing.assert_allclose(made.run(None, {"x": X[0, :3]})[0], np.sin(np.sin(np.sin(X[0, :3]))), rtol=1e-5)
@@ -535,9 +535,9 @@ def test_a_model_that_would_end_the_process_is_not_asked_for_its_outputs():
 
 def test_outputs_of_a_model_that_onnxruntime_does_not_open_are_as_declared():
     model = open_lstm()
-    assert known_outputs(hollow_of(model))["last"] == (onnx.TensorProto.FLOAT, ["B", 7])
+    assert known_outputs(with_large_weights_as_inputs(model))["last"] == (onnx.TensorProto.FLOAT, ["B", 7])
     model.graph.node[0].op_type = "NoSuchOperator"
-    assert known_outputs(hollow_of(model)) == {}
+    assert known_outputs(with_large_weights_as_inputs(model)) == {}
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from ortscan.running import crash_risks, own_process
 from ortscan.running.analysis import analyse
-from ortscan.running.runner import Bare, Runner
+from ortscan.running.runner import Runner, SessionModel
 from ortscan.running.specs import input_specs
 from ortscan.verification import verify
 from tests.support.text import model_from_text
@@ -90,7 +90,7 @@ def test_a_result_that_kills_the_process_is_a_finding():
 
 def test_what_a_session_says_and_computes_is_the_same_in_a_process_of_its_own():
     proto, feed = model(NORM), {"x": np.ones((2, 3), np.float32), "w": np.ones(3, np.float32)}
-    source = Bare(proto.SerializeToString(), None)
+    source = SessionModel(proto.SerializeToString(), None)
     here, there = (
         Runner(source, ["y"], ["CPUExecutionProvider"]),
         own_process.OwnProcessRunner(source, ["y"], ["CPUExecutionProvider"]),
@@ -100,7 +100,7 @@ def test_what_a_session_says_and_computes_is_the_same_in_a_process_of_its_own():
         assert here.run({}).error == there.run({}).error
     finally:
         there.close()
-    broken = Bare(b"", None)
+    broken = SessionModel(b"", None)
     unmade = own_process.OwnProcessRunner(broken, ["y"], ["CPUExecutionProvider"])
     assert unmade.error == Runner(broken, ["y"], ["CPUExecutionProvider"]).error
     unmade.close()
@@ -116,11 +116,11 @@ def test_the_process_ends_with_the_verification(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "perilous"), [(SCAN.replace("AXIS", "1"), False), (CUT, True), (NORM, True), (EINSUM, False), (OUT, False)]
+    ("text", "may_crash"), [(SCAN.replace("AXIS", "1"), False), (CUT, True), (NORM, True), (EINSUM, False), (OUT, False)]
 )
-def test_a_process_of_its_own_is_for_what_might_meet_emptiness_or_is_not_known(text, perilous):
+def test_a_process_of_its_own_is_for_what_might_meet_emptiness_or_is_not_known(text, may_crash):
     proto = model(text)
-    assert crash_risks.may_crash(proto, analyse(proto, input_specs(proto.graph))) == perilous
+    assert crash_risks.may_crash(proto, analyse(proto, input_specs(proto.graph))) == may_crash
 
 
 NO_STANDARD = """

@@ -115,7 +115,7 @@ def test_a_session_is_not_made_for_longer_than_there_is_time(in_its_own: bool) -
     source = ModelSource(proto, proto.SerializeToString())
     kind = OwnProcessRunner if in_its_own else Runner
     runner = kind(source, ["y"], ["CPUExecutionProvider"], seconds=0.2)
-    assert (runner.error, runner.late) == ("creating its session took longer than 0.2 s", True)
+    assert (runner.error, runner.loading_timed_out) == ("creating its session took longer than 0.2 s", True)
     if isinstance(runner, OwnProcessRunner):
         runner.close()
 
@@ -135,7 +135,7 @@ def test_a_process_that_does_not_answer_is_ended(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(own_process, "_GRACE_AT_START", 0.1)
     proto = constant_loads(2, 1)
     runner = OwnProcessRunner(ModelSource(proto, proto.SerializeToString()), ["y"], ["CPUExecutionProvider"], seconds=0.1)
-    assert (runner.error, runner.late) == ("creating its session took longer than 0.1 s", True)
+    assert (runner.error, runner.loading_timed_out) == ("creating its session took longer than 0.1 s", True)
 
 
 def test_strings_that_double_are_not_joined() -> None:

@@ -68,7 +68,7 @@ def _interrupt_at(number: int, files: tuple[str, ...]) -> None:
     left, seen = [number], set[tuple[int, int]]()
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
-        if not frame.f_code.co_filename.endswith(files) or frame.f_code.co_name in ("__exit__", "insisting"):
+        if not frame.f_code.co_filename.endswith(files) or frame.f_code.co_name in ("__exit__", "run_twice"):
             return None
         if event == "line" and not _cannot_be_interrupted(frame, seen):
             left[0] -= 1

@@ -3,7 +3,7 @@
 import pytest
 
 from ortscan.verification import verify
-from ortscan.verification.inputs.axis import asked_size, derived_dims, derived_size
+from ortscan.verification.inputs.axis import derived_dims, derived_size, largest_compared_size
 from tests.support.text import model_from_text
 
 
@@ -55,4 +55,4 @@ def test_what_is_wrong_from_a_size_on_is_found(level: str) -> None:
     ],
 )
 def test_only_sizes_of_one_axis_that_are_neither_small_nor_huge_count(text: str, asked: int) -> None:
-    assert asked_size(model_from_text(text, 18)) == asked
+    assert largest_compared_size(model_from_text(text, 18)) == asked

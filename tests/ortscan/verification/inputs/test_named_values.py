@@ -46,10 +46,10 @@ def test_floats_are_named_through_what_is_linear(nodes, expected):
 
 def test_a_number_that_something_else_is_compared_with_is_said():
     text = "g (float[N] x) => (bool[N] y) { c = Constant <value_float = 7.0> () a = Sin(x) y = Less(a, c) }"
-    assert named(text).elsewhere == [7.0]
+    assert named(text).unassigned == [7.0]
     assert "inputs for which a computed value equals 7" in verify(model_from_text(text, 18), model_from_text(text, 18)).summary()
     counted = "g (float[N] x) => (bool y) { c = Constant <value_int = 7> () n = Size(x) y = Less(n, c) }"
-    assert named(counted).elsewhere == []
+    assert named(counted).unassigned == []
 
 
 def test_functions_that_call_themselves_name_nothing():

@@ -23,7 +23,7 @@ def trips(name, level="full"):
 
 
 def rows(points):
-    return [tuple({**point.sizes, **point.trips}.values()) for point in points if point.draw < 100 or point.draw >= 600]
+    return [tuple({**point.sizes, **point.trips}.values()) for point in points if point.seed < 100 or point.seed >= 600]
 
 
 @pytest.mark.parametrize("level", ["full", "quick"])
@@ -44,7 +44,7 @@ def test_the_sizes_are_those_that_the_manual_promises():
         sizes = sorted(dimension_values(position))
         assert {*range(1, 9), 16} <= set(sizes)
         assert [sum(low < size < high for size in sizes) for low, high in ((8, 16), (16, 128), (128, 1000))] == [1, 1, 1]
-        assert axis(position).beyond > 256
+        assert axis(position).larger_size > 256
         assert {1, 2, 3} < set(dimension_values(position, "quick"))
     assert {-1, *range(9), 11, 17, 131} == set(trip_values("full"))
 
@@ -55,7 +55,7 @@ def test_each_dimension_is_largest_least_and_nothing_beside_others(count):
     usual = [one.values[0] for one in axes]
     results = {*rows(plan_cases(axes)), *rows(plan_empty_cases(axes))}
     for index, one in enumerate(axes):
-        for size, others in ((max(one.values), usual), (1, usual), (one.beyond, [1] * count), (0, usual), (0, [1] * count)):
+        for size, others in ((max(one.values), usual), (1, usual), (one.larger_size, [1] * count), (0, usual), (0, [1] * count)):
             assert (*others[:index], size, *others[index + 1 :]) in results
         if count > 2:
             assert tuple(number * (at == index) for at, number in enumerate(usual)) in results

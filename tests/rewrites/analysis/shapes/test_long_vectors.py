@@ -73,12 +73,12 @@ def layers(size: str, joined: str, between: str = "") -> onnx.ModelProto:
 
 @pytest.mark.parametrize("size", ["3", "B"])
 def test_steps_that_are_joined_again_and_again_are_not_endless(size: str) -> None:
-    assert joined_vectors.endless_joins(layers(size, "0")) == []
+    assert joined_vectors.oversized_concats(layers(size, "0")) == []
 
 
 @pytest.mark.parametrize("size", ["3", "B"])
 def test_steps_that_are_joined_along_another_axis_are_endless_once_they_are_many(size: str) -> None:
-    assert joined_vectors.endless_joins(layers(size, "1", "x{0} = Concat <axis = 0> (w{0}, w{0})")) != []
+    assert joined_vectors.oversized_concats(layers(size, "1", "x{0} = Concat <axis = 0> (w{0}, w{0})")) != []
 
 
 def test_what_a_model_says_of_its_sizes_is_not_believed() -> None:
@@ -87,4 +87,4 @@ def test_what_a_model_says_of_its_sizes_is_not_believed() -> None:
         node.op_type = "Reshape"
         node.input.append("shape")
         proto.graph.value_info.append(onnx.helper.make_tensor_value_info(node.output[0], onnx.TensorProto.FLOAT, [8, 1]))
-    assert joined_vectors.endless_joins(proto) != []
+    assert joined_vectors.oversized_concats(proto) != []
