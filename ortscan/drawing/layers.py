@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["Laid", "lay_out"]
+__all__ = ["Layout", "lay_out"]
 
 _GAP, _SWEEPS, _ROUNDS = 16.0, 8, 10
 _MOST_DUMMIES = 6000
 
 
 @dataclass(frozen=True)
-class Laid:
+class Layout:
     """The layer and the centre of each node. For each edge, ``ways`` has the (layer, centre) of its bends."""
 
     layer: Sequence[int]
@@ -20,7 +20,7 @@ class Laid:
     ways: Sequence[Sequence[tuple[int, float]]]
 
 
-def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> Laid:
+def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> Layout:
     """Lay out an acyclic graph.
 
     Args:
@@ -50,7 +50,7 @@ def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Se
     rows = _ordered(levels, above, below)
     centre = _centres(rows, sizes, above, below, count)
     ways = [[(levels[slot], centre[slot]) for slot in chain] for chain in chains]
-    return Laid(layer, centre[:count], ways)
+    return Layout(layer, centre[:count], ways)
 
 
 def _layers(count: int, edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> list[int]:

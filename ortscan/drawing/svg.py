@@ -31,7 +31,7 @@ class PlacedNode:
 
 
 @dataclass(frozen=True)
-class Way:
+class EdgePath:
     """The points of an edge.
 
     Straight lines join points with the same x. Curves join points with different x.
@@ -55,7 +55,7 @@ class PlacedBox:
     height: float
     title: str
     nodes: Sequence[PlacedNode]
-    ways: Sequence[Way]
+    ways: Sequence[EdgePath]
     carried: Sequence[Sequence[tuple[float, float]]]
 
 
@@ -84,7 +84,7 @@ def arrange(picture: Picture, title: str = "", x: float = 0.0, y: float = 0.0) -
     for edge, way in zip(picture.edges, laid.ways, strict=True):
         source, target = placed[edge.source], placed[edge.target]
         start = (_anchor(source, edge.exit), source.y + source.height)
-        ways.append(Way([start, *_bends(way, tops, heights), (_anchor(target, edge.port), target.y)], edge.tip))
+        ways.append(EdgePath([start, *_bends(way, tops, heights), (_anchor(target, edge.port), target.y)], edge.tip))
     bottom = at - _LAYER_GAP
     carried = [
         _carried(placed[source], placed[target], width + 12 + lane * _LANE, bottom + 10 + lane * _LANE, _MARGIN + lane * _LANE)
@@ -171,7 +171,7 @@ def _node(node: PlacedNode) -> str:
     return f'<g class="n {node.node.kind}" transform="translate({left:.1f} {node.y:.0f})">{tip}{rect}{text}{line}{inner}</g>'
 
 
-def _way(way: Way) -> str:
+def _way(way: EdgePath) -> str:
     points = way.points
     path = [f"M{points[0][0]:.1f} {points[0][1]:.0f}"]
     for (x, y), (to_x, to_y) in pairwise(points):

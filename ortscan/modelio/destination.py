@@ -59,13 +59,13 @@ class DataPath:
 
     Args:
         path: the file to write.
-        settled: the file to which the data is copied afterwards, or None if it stays at ``path``.
-        is_taken: True if the file ``settled`` exists and does not belong to the replaced model.
+        final_path: the file to which the data is copied afterwards, or None if it stays at ``path``.
+        is_taken: True if the file ``final_path`` exists and does not belong to the replaced model.
         obsolete: files that belong only to the replaced model.
     """
 
     path: Path
-    settled: Path | None = None
+    final_path: Path | None = None
     is_taken: bool = False
     obsolete: tuple[Path, ...] = ()
 

@@ -36,7 +36,7 @@ from rewrites.migration.versions import NEWEST, since, versions_of
 __all__ = [
     "DEEPEST_CALLS",
     "MOST_CALLED_NODES",
-    "called_nodes",
+    "count_called_nodes",
     "refuse_ambiguous_names",
     "refuse_endless_calls",
     "refuse_newer_operators",
@@ -166,7 +166,7 @@ def refuse_endless_calls(model: onnx.ModelProto | ir.Model, name: str) -> None:
         raise UnsupportedModel(f"{name} has functions that call each other {depth} deep; the limit is {DEEPEST_CALLS}.")
 
 
-def called_nodes(model: onnx.ModelProto | ir.Model) -> int:
+def count_called_nodes(model: onnx.ModelProto | ir.Model) -> int:
     """Return the number of nodes that the calls of functions in ``model`` expand to."""
     return _count_and_depth(model)[0]
 

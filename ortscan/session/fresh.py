@@ -18,11 +18,11 @@ from rewrites.python_ops.names import DOMAIN
 if TYPE_CHECKING:
     from ortscan.session.optimizing import Optimized
 
-__all__ = ["Slot", "fresh"]
+__all__ = ["CacheSlot", "fresh"]
 
 
 @dataclass(frozen=True)
-class Slot:
+class CacheSlot:
     """The place in the cache where an optimised model will be stored.
 
     Attributes:
@@ -47,13 +47,13 @@ class Slot:
         return False
 
 
-def fresh(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
+def fresh(source: SessionSource, options: Mapping[str, Any], slot: CacheSlot | None) -> Prepared:
     """Optimise a model, and return the model to open.
 
     Store the result in ``slot`` if there is one, unless a file of the model has changed meanwhile. Raise VerificationFailed if the
     result differs from the original, and the errors of ``optimized``.
     """
-    from ortscan.session.optimizing import let_go, optimized
+    from ortscan.session.optimizing import free_weights, optimized
 
     result = optimized(source, options)
     report = result.report
@@ -67,14 +67,14 @@ def fresh(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) 
         if report.changed:
             return _written(source, result, facts, slot)
     finally:
-        let_go(result.loaded)
+        free_weights(result.loaded)
     unchanged = unmodified(source, "unchanged")
     unchanged.applied.make_report = lambda: report
     _keep(slot, replace(facts, python_ops=unchanged.python_ops))
     return unchanged
 
 
-def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: Slot | None) -> Prepared:
+def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: CacheSlot | None) -> Prepared:
     """Return the optimised model for a session, and store it in the cache if possible.
 
     If the model exceeds the size limit of serialised models, it is written to a temporary folder instead, and not cached.
@@ -103,7 +103,7 @@ def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: Slo
     return Prepared(applied, None, content, python_ops, source if locations else None, locations)
 
 
-def _keep(slot: Slot | None, facts: Facts) -> None:
+def _keep(slot: CacheSlot | None, facts: Facts) -> None:
     """Store an entry in ``slot`` that has ``facts`` but no model. Do nothing if ``slot`` is None.
 
     If the entry cannot be written, the error is ignored, and the next session computes the facts again.

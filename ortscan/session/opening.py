@@ -31,13 +31,15 @@ from rewrites.base.errors import ModelFileError
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-__all__ = ["FOLDER_ENTRY", "opened"]
+__all__ = ["FOLDER_ENTRY", "model_to_open"]
 
 FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
 
 
 @contextlib.contextmanager
-def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bool) -> Iterator[tuple[str | None, bytes | None]]:
+def model_to_open(
+    prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bool
+) -> Iterator[tuple[str | None, bytes | None]]:
     """Yield the model for a session to open: a file as (path, None), or bytes as (None, bytes).
 
     Open the session inside the ``with`` block, because temporary files are removed when the block ends.

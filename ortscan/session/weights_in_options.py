@@ -47,7 +47,7 @@ def hold_weights(options: "ort.SessionOptions") -> bool:
     No session is created, and no file is written.
     """
     try:
-        with _traceless(options):
+        with _writing_no_files(options):
             _session(options, _PROBE)
     except Exception as error:
         if not is_raised_by(error, "onnxruntime", "ortscan"):
@@ -63,7 +63,7 @@ def check_weights(options: "ort.SessionOptions", source: SessionSource) -> None:
     """
     replaced = dict[str, Any]()
     for kind, names in _names_by_type(source).items():
-        held = _held(options, names, kind if kind in _IN_SEQUENCES else _FLOAT)
+        held = _held_values(options, names, kind if kind in _IN_SEQUENCES else _FLOAT)
         if held is None and source.is_in_memory:
             return
         replaced |= dict.fromkeys(names) if held is None else held
@@ -91,7 +91,7 @@ def _names_by_type(source: SessionSource) -> dict[int, list[str]]:
     return names
 
 
-def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dict[str, Any] | None:
+def _held_values(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dict[str, Any] | None:
     """Return the values of those weights among ``names`` that ``options`` hold.
 
     ``kind`` is the element type of the weights. To read the values, a model that returns the weights is run. Return None if
@@ -102,7 +102,7 @@ def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dic
     quiet = native.RunOptions()
     quiet.log_severity_level = _FATAL
     try:
-        with _traceless(options):
+        with _writing_no_files(options):
             (values,) = _session(options, _model_of_weights(names, kind)).run([_OUTPUT], {}, quiet)
     except Exception as error:
         if not is_raised_by(error, "onnxruntime", "ortscan"):
@@ -112,7 +112,7 @@ def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dic
 
 
 @contextmanager
-def _traceless(options: "ort.SessionOptions") -> Iterator[None]:
+def _writing_no_files(options: "ort.SessionOptions") -> Iterator[None]:
     """While the ``with`` block runs, disable the options that make sessions write files."""
     before = {name: getattr(options, name) for name, value in _LEAVES_A_TRACE.items() if getattr(options, name) != value}
     try:
