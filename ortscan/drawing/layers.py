@@ -13,11 +13,11 @@ _MOST_DUMMIES = 6000
 
 @dataclass(frozen=True)
 class Layout:
-    """The layer and the centre of each node. For each edge, ``ways`` has the (layer, centre) of its bends."""
+    """The layer and the centre of each node. For each edge, ``bends`` has the (layer, centre) of its bends."""
 
     layer: Sequence[int]
     centre: Sequence[float]
-    ways: Sequence[Sequence[tuple[int, float]]]
+    bends: Sequence[Sequence[tuple[int, float]]]
 
 
 def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> Layout:
@@ -49,8 +49,8 @@ def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Se
         below[source].append(target)
     rows = _ordered(levels, above, below)
     centre = _centres(rows, sizes, above, below, count)
-    ways = [[(levels[slot], centre[slot]) for slot in chain] for chain in chains]
-    return Layout(layer, centre[:count], ways)
+    bends = [[(levels[slot], centre[slot]) for slot in chain] for chain in chains]
+    return Layout(layer, centre[:count], bends)
 
 
 def _layers(count: int, edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> list[int]:

@@ -171,9 +171,9 @@ def contradicts(declared: onnx.ValueInfoProto, actual: onnx.ValueInfoProto | Non
     return len(was) != len(now) or any(old.dim_value != new.dim_value for old, new in known)
 
 
-def lacks_declared_sizes(declared: onnx.ValueInfoProto, now: onnx.ValueInfoProto) -> bool:
-    """Return True if the size of an axis is a number in ``declared`` but not in ``now``."""
-    pairs = zip(declared.type.tensor_type.shape.dim, now.type.tensor_type.shape.dim, strict=False)
+def lacks_declared_sizes(declared: onnx.ValueInfoProto, actual: onnx.ValueInfoProto) -> bool:
+    """Return True if the size of an axis is a number in ``declared`` but not in ``actual``."""
+    pairs = zip(declared.type.tensor_type.shape.dim, actual.type.tensor_type.shape.dim, strict=False)
     return any(was.HasField("dim_value") and not dim.HasField("dim_value") for was, dim in pairs)
 
 

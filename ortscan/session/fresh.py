@@ -35,11 +35,14 @@ class CacheSlot:
     key: str
     fingerprint: Sequence[str]
 
-    def fits(self, source: SessionSource, locations: Sequence[str]) -> bool:
-        """Return True if the result of optimising ``source`` may be stored under the key.
+    def may_store(self, source: SessionSource, locations: Sequence[str]) -> bool:
+        """Return True if no file of the model was changed since the key was computed.
 
-        The result does not fit if a file of the model was changed after the key was computed, or while it was read. ``locations``
-        are the locations of external data in the model that was optimised.
+        Otherwise the result of optimising ``source`` must not be stored under the key.
+
+        Args:
+            source: the model.
+            locations: the locations of external data in the model that was optimised.
         """
         with suppress(OSError, OrtscanError):
             is_same = digest_of_bytes(source.content) == self.fingerprint[0] and set(locations) <= set(source.outline.locations)
@@ -58,11 +61,11 @@ def fresh(source: SessionSource, options: Mapping[str, Any], slot: CacheSlot | N
     result = optimized(source, options)
     report = result.report
     facts = Facts(os.path.abspath(source.path) if source.path is not None else "", report=report.to_dict())
-    if slot is not None and not slot.fits(source, result.locations):
+    if slot is not None and not slot.may_store(source, result.locations):
         slot = None
     try:
         if result.refuted:
-            _keep(slot, replace(facts, report=None, refuted=result.refuted))
+            _store_facts(slot, replace(facts, report=None, refuted=result.refuted))
             raise VerificationFailed(result.refuted)
         if report.changed:
             return _written(source, result, facts, slot)
@@ -70,7 +73,7 @@ def fresh(source: SessionSource, options: Mapping[str, Any], slot: CacheSlot | N
         free_weights(result.loaded)
     unchanged = unmodified(source, "unchanged")
     unchanged.applied.make_report = lambda: report
-    _keep(slot, replace(facts, python_ops=unchanged.python_ops))
+    _store_facts(slot, replace(facts, python_ops=unchanged.python_ops))
     return unchanged
 
 
@@ -103,7 +106,7 @@ def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: Cac
     return Prepared(applied, None, content, python_ops, source if locations else None, locations)
 
 
-def _keep(slot: CacheSlot | None, facts: Facts) -> None:
+def _store_facts(slot: CacheSlot | None, facts: Facts) -> None:
     """Store an entry in ``slot`` that has ``facts`` but no model. Do nothing if ``slot`` is None.
 
     If the entry cannot be written, the error is ignored, and the next session computes the facts again.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ortscan.session.outline import fields_of, number_at
+from ortscan.session.outline import fields_of, varint_at
 from ortscan.session.source import SessionSource
 from rewrites.base.errors import UnsupportedModel, is_raised_by
 
@@ -86,7 +86,7 @@ def _names_by_type(source: SessionSource) -> dict[int, list[str]]:
             for inner, _, first, last in fields_of(content, (start, stop)) if number == _GRAPH else ():
                 if inner == _INITIALIZER:
                     parts = {field: (at, end) for field, _, at, end in fields_of(content, (first, last))}
-                    kind = number_at(content, parts[_TYPE][0])[0] if _TYPE in parts else 0
+                    kind = varint_at(content, parts[_TYPE][0])[0] if _TYPE in parts else 0
                     names.setdefault(kind, []).append(content[slice(*parts.get(_NAME, (0, 0)))].decode())
     return names
 
