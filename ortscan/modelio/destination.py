@@ -140,9 +140,7 @@ class Replacement:
             with suppress(OSError):
                 file.close()
         if not self._was_done:
-            self._strays.update(
-                final for _, path, final in self._written if final in self._new and not os.path.lexists(path)
-            )
+            self._strays.update(final for _, path, final in self._written if final in self._new and not os.path.lexists(path))
         for path in self._strays:
             with suppress(OSError):
                 path.unlink()
