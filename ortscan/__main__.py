@@ -29,10 +29,10 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         import argparse
 
         from ortscan.cli.command import build_parser, exit_code_of
-        from ortscan.cli.streams import open_closed_streams, tolerate_odd_names
+        from ortscan.cli.streams import escape_unencodable_characters, open_closed_streams
 
         open_closed_streams()
-        tolerate_odd_names()
+        escape_unencodable_characters()
     except KeyboardInterrupt:
         return _INTERRUPTED
     arguments = sys.argv[1:] if argv is None else argv

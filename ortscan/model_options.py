@@ -42,7 +42,7 @@ class ModelOptions(TypedDict, total=False):
             "--opset auto|keep|N",
             "auto (default): a model with a loop that is older than opset 18 is first migrated to 18 if that is sound; "
             "keep: stay in the opset of the model; N: migrate the model to opset N",
-            session=texts.opset,
+            session=texts.read_opset,
         ),
     ]
     shapes: Annotated[
@@ -53,8 +53,8 @@ class ModelOptions(TypedDict, total=False):
             "--shape --input-shapes X:64,1,128",
             "a typical shape of input X, never built into the model; ? is an unknown size; may be repeated",
             example='shapes={"x": [64, 1, 128]}',
-            read=texts.shape,
-            session=texts.shapes,
+            read=texts.read_shape,
+            session=texts.read_shapes,
             only_for_loops=True,
         ),
     ]
@@ -66,8 +66,8 @@ class ModelOptions(TypedDict, total=False):
             "--dim T=64",
             "a typical size of the dimension named T, never built into the model; may be repeated",
             example='dims={"T": 64}',
-            read=texts.dim,
-            session=texts.dims,
+            read=texts.read_dim,
+            session=texts.read_dims,
             only_for_loops=True,
         ),
     ]
@@ -80,8 +80,8 @@ class ModelOptions(TypedDict, total=False):
             "--fix-shape X:64,1,128",
             "a shape of input X to build into the model, which then accepts no other; ? is a size that stays free; may be repeated",
             example='fix_shapes={"x": [64, 1, 128]}',
-            read=texts.shape,
-            session=texts.shapes,
+            read=texts.read_shape,
+            session=texts.read_shapes,
         ),
     ]
     fix_dims: Annotated[
@@ -92,8 +92,8 @@ class ModelOptions(TypedDict, total=False):
             "--fix-dim T=64",
             "the size of the dimension named T to build into the model; may be repeated",
             example='fix_dims={"T": 64}',
-            read=texts.dim,
-            session=texts.dims,
+            read=texts.read_dim,
+            session=texts.read_dims,
         ),
     ]
     fix_inputs: Annotated[
@@ -106,8 +106,8 @@ class ModelOptions(TypedDict, total=False):
             "the constant value of input X, which the result does not have any more: a number, true, false, a text, or numbers in "
             "brackets such as [1,2]; may be repeated",
             example='fix_inputs={"sr": 16000}',
-            read=texts.input_value,
-            session=texts.values,
+            read=texts.read_input_value,
+            session=texts.read_values,
         ),
     ]
     freeze: Annotated[
@@ -118,7 +118,7 @@ class ModelOptions(TypedDict, total=False):
             "them, so no rule relies on their values; `explain` reports `DEFAULT-INPUT` if that keeps a loop",
             "--freeze all|A,B",
             "turn initializers that are listed as inputs into constants: all of them, or those named",
-            read=texts.frozen,
-            session=texts.frozen_entry,
+            read=texts.read_freeze,
+            session=texts.read_freeze_entry,
         ),
     ]

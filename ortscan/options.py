@@ -29,7 +29,7 @@ class RewritingOptions(ModelOptions, total=False):
             "--max-unroll N",
             "unroll loops of up to N steps; 0 for none (default: if the target needs it or if that is faster)",
             check=count_of("max_unroll", "steps", or_none=True),
-            read=texts.count,
+            read=texts.read_count,
             session=int,
             only_for_loops=True,
         ),
@@ -43,8 +43,8 @@ class RewritingOptions(ModelOptions, total=False):
             "the most memory that a vectorised part may occupy at any time, such as 64M or 1G (default 256M)",
             example="memory_budget=256 << 20",
             check=count_of("memory_budget", "bytes"),
-            read=texts.byte_size,
-            session=texts.byte_size,
+            read=texts.read_byte_size,
+            session=texts.read_byte_size,
             only_for_loops=True,
         ),
     ]
@@ -58,7 +58,7 @@ class RewritingOptions(ModelOptions, total=False):
             "the costs of loops and operators on the machine that will run the model: the file that `ortscan bench --calibrate "
             "FILE` wrote there",
             check=read_costs,
-            session=texts.costs,
+            session=texts.read_costs_option,
             only_for_loops=True,
         ),
     ]
@@ -69,7 +69,7 @@ class RewritingOptions(ModelOptions, total=False):
             "also allow rewrites that round differently, such as pairwise distances computed by a matrix product",
             "--fast-math",
             "also allow rewrites that round differently",
-            session=texts.flag,
+            session=texts.read_flag,
             only_for_loops=True,
         ),
     ]
@@ -81,7 +81,7 @@ class RewritingOptions(ModelOptions, total=False):
             "calls runs [in Python only](../how-to/python-calls.md). This option also enables `guard-scan` and `guard-recurrence`",
             "--custom-ops",
             "also run operators that onnxruntime has no kernel for, if necessary by calls to Python (the result then needs Python)",
-            session=texts.flag,
+            session=texts.read_flag,
         ),
     ]
     native: Annotated[
@@ -92,7 +92,7 @@ class RewritingOptions(ModelOptions, total=False):
             "before ([compiled loops](../explanation/compiled-loops.md))",
             "--native",
             "compile the remaining loops; they run compiled only if ortscan's library is registered",
-            session=texts.flag,
+            session=texts.read_flag,
             only_for_loops=True,
         ),
     ]
@@ -121,8 +121,8 @@ class RewritingOptions(ModelOptions, total=False):
             "sequences and batches",
             "--passes A,B",
             "run only these passes; default: all default passes",
-            read=texts.name_list,
-            session=texts.name_list,
+            read=texts.read_name_list,
+            session=texts.read_name_list,
             only_for_loops=True,
         ),
     ]
@@ -133,8 +133,8 @@ class RewritingOptions(ModelOptions, total=False):
             "the names of the rules not to use",
             "--skip A,B",
             "skip these passes",
-            read=texts.name_list,
-            session=texts.name_list,
+            read=texts.read_name_list,
+            session=texts.read_name_list,
             only_for_loops=True,
         ),
     ]

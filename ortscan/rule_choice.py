@@ -11,7 +11,16 @@ from rewrites.native.functions import DOMAIN
 from rewrites.registry import ON_MODELS, RULES
 from rewrites.rule import Rule
 
-__all__ = ["default_names", "left_out", "names_of", "on_request_names", "rule_homes", "rule_names", "rules_for", "wanted"]
+__all__ = [
+    "default_names",
+    "names_of",
+    "on_request_names",
+    "passes_with_added_rules",
+    "rule_homes",
+    "rule_names",
+    "rules_for",
+    "skipped_model_rules",
+]
 
 _DEFAULT = "default"
 _MOST_NAMES = 10_000
@@ -49,7 +58,9 @@ def on_request_names() -> list[str]:
     return list(dict.fromkeys(rule.name for rule in RULES if rule.use == "asked"))
 
 
-def wanted(passes: Iterable[str] | None, target: Target, *, custom_ops: bool, native: bool) -> Iterable[str] | None:
+def passes_with_added_rules(
+    passes: Iterable[str] | None, target: Target, *, custom_ops: bool, native: bool
+) -> Iterable[str] | None:
     """Return the names in ``passes``, and the names that ``custom_ops`` and ``native`` add.
 
     None means the default rules. Raise OptionError if ``native`` is True and the target does not run native loops.
@@ -69,19 +80,19 @@ def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[Rule[An
 
     Raise OptionError if an option is not a list of names of rules.
     """
-    wanted = {_DEFAULT} if passes is None else names_of("passes", passes)
-    if _DEFAULT in wanted:
-        wanted = wanted - {_DEFAULT} | set(default_names())
+    passes_with_added_rules = {_DEFAULT} if passes is None else names_of("passes", passes)
+    if _DEFAULT in passes_with_added_rules:
+        passes_with_added_rules = passes_with_added_rules - {_DEFAULT} | set(default_names())
     unwanted = names_of("skip", skip)
-    for name in sorted(wanted | unwanted):
+    for name in sorted(passes_with_added_rules | unwanted):
         if name not in rule_names():
             raise OptionError(
                 f"there is no pass '{name}'{did_you_mean(name, rule_names())}; the passes are {', '.join(rule_names())}."
             )
-    return [rule for rule in RULES if rule.use == "always" or (rule.name in wanted and rule.name not in unwanted)]
+    return [rule for rule in RULES if rule.use == "always" or (rule.name in passes_with_added_rules and rule.name not in unwanted)]
 
 
-def left_out(skip: Iterable[str]) -> frozenset[str]:
+def skipped_model_rules(skip: Iterable[str]) -> frozenset[str]:
     """Return the names in ``skip`` of rules that change a whole model instead of a loop or node."""
     return frozenset(rule.name for rule in _ON_MODELS).intersection(skip)
 

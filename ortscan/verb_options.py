@@ -33,7 +33,7 @@ class OptimizeOptions(RewritingOptions, total=False):
             'compare both models on onnxruntime: `"quick"` takes seconds and compares each loop of a large model separately; '
             '`"full"` is the default of the command line; `False` skips the comparison. An `OrtscanWarning` is issued if no '
             "generated inputs fit the original",
-            session=texts.verification,
+            session=texts.read_verification,
             only_for_loops=True,
         ),
     ]

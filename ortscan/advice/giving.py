@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ortscan.advice.candidates import AdviceCandidate, candidates
 from ortscan.advice.trying import TriedCandidate, gain_of, time_models, try_candidate
 from ortscan.modelio import AnyModel, ModelLike
-from ortscan.modelio.source import open_source, weight
+from ortscan.modelio.source import initializer_bytes, open_source
 from ortscan.pipeline.rewriting import Rewritten
 from ortscan.running.specs import input_specs, overridable_names
 from rewrites.base.report import Advice, Fate
@@ -54,7 +54,7 @@ def give_advice(
         return
     with ExitStack() as stack:
         proto = open_source(model, stack).proto
-        if weight(proto) > _LARGEST:
+        if initializer_bytes(proto) > _LARGEST:
             report.messages.append("no advice: the model is too large to try options on")
             return
         inputs = input_specs(proto.graph)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ortscan.advice.candidates import AdviceCandidate
 from ortscan.errors import OrtscanWarning
-from ortscan.modelio import AnyModel, LoadedModel, ModelLike, to_proto, with_inputs_built_in
+from ortscan.modelio import AnyModel, LoadedModel, ModelLike, to_proto, with_constant_inputs
 from ortscan.pipeline.compare_with_original import is_refuted
 from ortscan.pipeline.rewriting import Rewriting, Rewritten
 from ortscan.pipeline.self_check import self_checked
@@ -118,7 +118,7 @@ def gain_of(attempt: TriedCandidate, without: LoadedModel) -> "Bench | None":
     before: AnyModel = without
     options = attempt.candidate.options
     if options.get("fix_inputs") or options.get("freeze"):
-        before = with_inputs_built_in(to_proto(without), options.get("fix_inputs"), options.get("freeze", False))
+        before = with_constant_inputs(to_proto(without), options.get("fix_inputs"), options.get("freeze", False))
     try:
         bench = time_models({"without": before, "with": attempt.outcome.loaded}, attempt.candidate.sizes)
     except StillRunning:

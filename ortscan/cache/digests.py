@@ -20,7 +20,7 @@ from typing import Any
 from ortscan.cache.ownership import open_own
 from rewrites import __name__ as compiler
 
-__all__ = ["checksum_of_file", "digest_of_bytes", "digest_of_code", "digest_of_file", "key_of"]
+__all__ = ["checksum_of_file", "digest_of_bytes", "digest_of_code", "digest_of_file", "entry_key"]
 
 _CHUNK, _PIECE = 4 << 20, 256 << 10
 _THREADS = 4
@@ -31,7 +31,7 @@ _OWN_PACKAGES = tuple(dict.fromkeys(name.partition(".")[0] for name in (__name__
 """The packages whose code is part of the digest. In a wheel, ``rewrites`` is inside ``ortscan``."""
 
 
-def key_of(digests: Sequence[str], options: Mapping[str, Any]) -> str:
+def entry_key(digests: Sequence[str], options: Mapping[str, Any]) -> str:
     """Return the name of the cache entry for the digests of a model and its data, and for ``options``.
 
     Raise OSError if ortscan's code is unreadable.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ortscan.cache.ownership import make_folder
 
-__all__ = ["one_at_a_time"]
+__all__ = ["entry_lock"]
 
 _LONGEST_WAIT = 60.0
 """The part of the timeout that does not depend on the model's size, in seconds."""
@@ -27,7 +27,7 @@ _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_C
 
 
 @contextlib.contextmanager
-def one_at_a_time(folder: Path, key: str, size: int = 0) -> Iterator[bool]:
+def entry_lock(folder: Path, key: str, size: int = 0) -> Iterator[bool]:
     """Wait for the lock of the entry ``key`` of the cache in ``folder``, and hold it while the block runs.
 
     If the wait times out, the block runs without the lock. The timeout grows with ``size``, the size of the model in bytes. Yield

@@ -50,7 +50,7 @@ class Entry:
         """The model file."""
         return self.folder / MODEL if self.facts.checksum else None
 
-    def is_whole(self) -> bool:
+    def is_undamaged(self) -> bool:
         """Return True if the model file is undamaged. This reads the whole file."""
         with suppress(OSError):
             return self.model is None or checksum_of_file(self.model) == self.facts.checksum
@@ -96,7 +96,7 @@ class Store:
         entry = self.find(key)
         if entry is None:
             return None
-        if not entry.is_whole():
+        if not entry.is_undamaged():
             self.drop(key)
             return None
         with suppress(OSError):
@@ -105,17 +105,17 @@ class Store:
 
     def put(self, key: str, facts: Facts, content: bytes = b"") -> Entry:
         """Store ``facts`` and the optimised model ``content``. If that fails, raise OSError and leave the store unchanged."""
-        final, aside = self._folder_of(key), self._spare()
+        final, temporary = self._folder_of(key), self._temporary_path()
         make_folder(self._models)
-        make_folder(aside)
+        make_folder(temporary)
         try:
             if content:
-                write_own(aside / MODEL, content)
-            facts = replace(facts, key=key, checksum=checksum_of_file(aside / MODEL) if content else "")
-            write_own(aside / _FACTS, as_bytes(vars(facts)))
-            self._rename(aside, key)
+                write_own(temporary / MODEL, content)
+            facts = replace(facts, key=key, checksum=checksum_of_file(temporary / MODEL) if content else "")
+            write_own(temporary / _FACTS, as_bytes(vars(facts)))
+            self._rename(temporary, key)
         finally:
-            shutil.rmtree(aside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
         self._trim(keep=final)
         return Entry(final, facts)
 
@@ -138,7 +138,7 @@ class Store:
         """
         with suppress(FileNotFoundError):
             for item in _listed(self._models):
-                if _NAME.fullmatch(item.name) or _is_spare(item.name):
+                if _NAME.fullmatch(item.name) or _is_temporary(item.name):
                     with suppress(OSError):
                         if item.is_dir(follow_symlinks=False):
                             files = {file.name: file.stat(follow_symlinks=False) for file in _listed(item)}
@@ -168,11 +168,11 @@ class Store:
             raise ValueError(f"{key!r} is not the name of an entry")
         return self._models / key
 
-    def _spare(self) -> Path:
+    def _temporary_path(self) -> Path:
         """Return a unique path for a folder that is being written or removed."""
         return self._models / f"tmp-{os.getpid()}-{secrets.token_hex(6)}"
 
-    def _rename(self, aside: Path, key: str) -> None:
+    def _rename(self, temporary: Path, key: str) -> None:
         """Rename a finished entry to its final name.
 
         If several processes store the same entry at once, the entry of one of them remains.
@@ -180,7 +180,7 @@ class Store:
         for attempt in range(_ATTEMPTS):
             self.drop(key)
             try:
-                os.rename(aside, self._folder_of(key))
+                os.rename(temporary, self._folder_of(key))
                 return
             except OSError:
                 if self.find(key) is not None:
@@ -199,7 +199,7 @@ class Store:
             for folder, size, used in folders:
                 if folder == keep or _is_being_written(folder, used):
                     continue
-                if _is_spare(folder.name) or total > self.limit or count > _MOST_ENTRIES:
+                if _is_temporary(folder.name) or total > self.limit or count > _MOST_ENTRIES:
                     with suppress(OSError):
                         self._remove(folder)
                     total, count = total - size, count - 1
@@ -210,13 +210,13 @@ class Store:
         The entry is renamed first, so that nobody reads a part of it. Its open files stay readable. Raise OSError if the entry
         cannot be renamed.
         """
-        aside = self._spare()
+        temporary = self._temporary_path()
         with suppress(FileNotFoundError):
-            os.rename(folder, aside)
-            if aside.is_symlink() or not aside.is_dir():
-                aside.unlink()
+            os.rename(folder, temporary)
+            if temporary.is_symlink() or not temporary.is_dir():
+                temporary.unlink()
             else:
-                shutil.rmtree(aside, ignore_errors=True)
+                shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _listed(folder: str | os.PathLike[str]) -> list["os.DirEntry[str]"]:
@@ -224,9 +224,9 @@ def _listed(folder: str | os.PathLike[str]) -> list["os.DirEntry[str]"]:
         return list(items)
 
 
-def _is_spare(name: str) -> bool:
+def _is_temporary(name: str) -> bool:
     return _SPARE.fullmatch(name) is not None
 
 
 def _is_being_written(folder: Path, used: float) -> bool:
-    return _is_spare(folder.name) and time.time() - used < _STRAY_SECONDS
+    return _is_temporary(folder.name) and time.time() - used < _STRAY_SECONDS

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ortscan.base import __version__
-from ortscan.cli.streams import printing
+from ortscan.cli.streams import naming_stdout_in_errors
 
 __all__ = ["ListCodes", "ListPasses", "VersionAction"]
 
@@ -21,7 +21,7 @@ class _PrintAndStop(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         """Print the lines and exit with code 0."""
         lines = list(self._lines())
-        with printing():
+        with naming_stdout_in_errors():
             print(*lines, sep="\n")
         parser.exit()
 

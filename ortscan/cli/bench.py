@@ -6,8 +6,8 @@ from pathlib import Path
 from ortscan.cli.files import check_npz, check_readable, check_report, check_writable
 from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_display, add_options, add_report
-from ortscan.cli.streams import working
-from ortscan.option_texts import by_name, count, seconds, sizes
+from ortscan.cli.streams import show_progress
+from ortscan.option_texts import by_name, read_count, read_seconds, read_sizes
 from rewrites.base.errors import OptionError
 
 __all__ = ["add", "run"]
@@ -33,7 +33,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     add_options(group, "shapes", "dims")
     group.add_argument(
         "--size",
-        type=sizes,
+        type=read_sizes,
         action="append",
         metavar="T=16,64",
         help="sizes of the free dimension or trip count T to measure at; may be repeated for other names: all combinations",
@@ -41,12 +41,16 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     group.add_argument("--inputs", metavar="DATA", help="measure with these inputs (arrays by input name) instead of random ones")
     group = parser.add_argument_group("effort")
     group.add_argument(
-        "--threads", type=count, default=1, metavar="N", help="threads within an operator; 0 lets onnxruntime choose (default 1)"
+        "--threads",
+        type=read_count,
+        default=1,
+        metavar="N",
+        help="threads within an operator; 0 lets onnxruntime choose (default 1)",
     )
     group.add_argument(
-        "--rounds", type=count, default=9, metavar="N", help="the number of rounds, at least 6 to recognise noise (default 9)"
+        "--rounds", type=read_count, default=9, metavar="N", help="the number of rounds, at least 6 to recognise noise (default 9)"
     )
-    group.add_argument("--seconds", type=seconds, default=10.0, metavar="X", help="the approximate total time (default 10)")
+    group.add_argument("--seconds", type=read_seconds, default=10.0, metavar="X", help="the approximate total time (default 10)")
     add_display(parser)
     add_limits(parser)
     parser.set_defaults(run=run)
@@ -67,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     from ortscan.benching import bench
     from ortscan.cli.show import show_bench
 
-    with working(f"timing {', '.join(args.models)}") as step:
+    with show_progress(f"timing {', '.join(args.models)}") as step:
         outcome = bench(
             *args.models,
             shapes=by_name(args.shape),
@@ -93,7 +97,7 @@ def _calibrate(args: argparse.Namespace) -> int:
     from ortscan.benchmark.calibrating import calibrated
     from ortscan.cli.show import show_costs
 
-    with working("measuring this machine"):
+    with show_progress("measuring this machine"):
         costs = calibrated(args.seconds)
     Path(args.calibrate).write_text(costs_text(costs, onnxruntime.__version__), encoding="utf-8")
     show_costs(args, costs)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from ortscan.base import __version__
 from ortscan.base.messages import quietly
 from ortscan.cli.options import checking, rewriting
-from ortscan.cli.streams import working
-from ortscan.cli.writing import original
+from ortscan.cli.streams import show_progress
+from ortscan.cli.writing import model_to_compare
 from rewrites.base.errors import ModelFileError, OptionError
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 __all__ = [
     "add_bench",
     "add_reproducer",
-    "benched",
+    "measure_result",
     "check_bench",
     "check_reproducer",
-    "culprit",
-    "slowing_change",
+    "name_culprit",
+    "name_slowing_change",
     "without_differences",
     "write_reproducer",
 ]
@@ -36,7 +36,7 @@ _SECONDS, _SECONDS_A_CHANGE = 5.0, 2.0
 
 
 @quietly
-def culprit(args: argparse.Namespace) -> str:
+def name_culprit(args: argparse.Namespace) -> str:
     """Find the change that makes the result differ from the original.
 
     Return a sentence that names the change.
@@ -44,7 +44,7 @@ def culprit(args: argparse.Namespace) -> str:
     from ortscan.pipeline.on_difference import first_difference_sentence
     from ortscan.pipeline.rewriting import Rewriting
 
-    with working("looking for the change that makes the difference", args.quiet):
+    with show_progress("looking for the change that makes the difference", args.quiet):
         return first_difference_sentence(
             Rewriting(args.source, **rewriting(args)), None, lambda result: _compared(args, result), "--skip {}"
         )
@@ -59,7 +59,7 @@ def without_differences(args: argparse.Namespace) -> "tuple[LoadedModel, Rewrite
     from ortscan.pipeline.on_difference import without_differences
     from ortscan.pipeline.rewriting import Rewriting
 
-    with working("looking for the changes that make a difference", args.quiet):
+    with show_progress("looking for the changes that make a difference", args.quiet):
         outcome = without_differences(Rewriting(args.source, **rewriting(args)), lambda result: _compared(args, result))
     return outcome.loaded, outcome.report
 
@@ -67,7 +67,7 @@ def without_differences(args: argparse.Namespace) -> "tuple[LoadedModel, Rewrite
 def _compared(args: argparse.Namespace, result: "LoadedModel") -> "Verification":
     from ortscan import api
 
-    return api.verify(original(args), result, **checking(args))
+    return api.verify(model_to_compare(args), result, **checking(args))
 
 
 def add_reproducer(group: argparse._ArgumentGroup) -> None:
@@ -101,7 +101,7 @@ def write_reproducer(args: argparse.Namespace, result: "LoadedModel", verificati
     folder = Path(args.reproducer)
     try:
         folder.mkdir(exist_ok=True)
-        save(load(original(args)), folder / "original.onnx")
+        save(load(model_to_compare(args)), folder / "original.onnx")
         save(result, folder / "result.onnx")
         arrays = {f"in:{name}": value for name, value in (verification.witness or {}).items() if isinstance(value, np.ndarray)}
         if arrays and all(value.dtype != object for value in arrays.values()):
@@ -151,14 +151,14 @@ def check_bench(args: argparse.Namespace) -> None:
         raise OptionError(f"--bench times models on the CPU, but --target is {args.target}.")
 
 
-def benched(args: argparse.Namespace, loaded: "LoadedModel") -> "Bench":
+def measure_result(args: argparse.Namespace, loaded: "LoadedModel") -> "Bench":
     """Time the original model and the result ``loaded``, and return the measurements."""
-    with working("timing both models on onnxruntime", args.quiet):
+    with show_progress("timing both models on onnxruntime", args.quiet):
         return _measured(args, loaded, _SECONDS, profile=args.report is not None)
 
 
 @quietly
-def slowing_change(args: argparse.Namespace) -> str:
+def name_slowing_change(args: argparse.Namespace) -> str:
     """Find the change that makes the result slower than the original.
 
     Return a sentence that names the change.
@@ -169,7 +169,7 @@ def slowing_change(args: argparse.Namespace) -> str:
     def is_slower(result: "LoadedModel") -> bool:
         return _measured(args, result, _SECONDS_A_CHANGE).is_slower
 
-    with working("looking for the change that makes it slower", args.quiet):
+    with show_progress("looking for the change that makes it slower", args.quiet):
         return slower_patch_sentence(Rewriting(args.source, **rewriting(args)), is_slower, args.stop_after)
 
 
@@ -178,6 +178,6 @@ def _measured(args: argparse.Namespace, loaded: "LoadedModel", seconds: float, *
     from ortscan.benchmark.measure import measure
 
     chosen = checking(args)
-    models = {"the original": original(args), "the result": loaded}
+    models = {"the original": model_to_compare(args), "the result": loaded}
     sizes = {name: [size] for name, size in (chosen["dims"] or {}).items()}
     return measure(models, shapes=chosen["shapes"], sizes=sizes, inputs=chosen["inputs"], seconds=seconds, profile=profile)

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from ortscan.cli.invocation import ExitCode
-from ortscan.cli.streams import printing
+from ortscan.cli.streams import naming_stdout_in_errors
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import counted, one_line
 
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
-@printing()
+@naming_stdout_in_errors()
 def _show(args: argparse.Namespace, usage: "Usage", entries: "Sequence[Listed]") -> None:
     from ortscan.cli.writing import print_json
     from ortscan.report.words import size

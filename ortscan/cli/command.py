@@ -12,7 +12,7 @@ from ortscan.base import child_process
 from ortscan.cli import bench, cache, explain, migrate, native, optimize, verify
 from ortscan.cli.actions import VersionAction
 from ortscan.cli.invocation import ExitCode, has_limits, run_verb, run_within_limits
-from ortscan.cli.streams import leaving_stdout_clean
+from ortscan.cli.streams import flushing_stdout
 from ortscan.errors import OrtscanWarning, RuntimeMissing, is_missing_runtime
 from rewrites.base.errors import OptionError, OrtscanError, VerificationFailed
 from rewrites.base.plain_text import did_you_mean, one_line, sentence
@@ -93,7 +93,7 @@ def exit_code_of(parse: Callable[[], argparse.Namespace], argv: Sequence[str], l
     """
     verbose = 0
     try:
-        with leaving_stdout_clean(), warnings.catch_warnings(record=True) as caught:
+        with flushing_stdout(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", OrtscanWarning)
             try:
                 args = parse()

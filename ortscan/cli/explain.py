@@ -9,7 +9,7 @@ from ortscan.cli.actions import ListCodes
 from ortscan.cli.files import check_readable, check_report
 from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_display, add_report, add_rewriting, rewriting
-from ortscan.cli.streams import printing, stdout_console, working
+from ortscan.cli.streams import naming_stdout_in_errors, show_progress, stdout_console
 from rewrites.base.errors import OptionError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     return _explain_model(args)
 
 
-@printing()
+@naming_stdout_in_errors()
 def _explain_code(args: argparse.Namespace, code: "Code") -> int:
     if args.json:
         from ortscan.report.words import dump
@@ -78,7 +78,7 @@ def _explain_model(args: argparse.Namespace) -> int:
     from ortscan.cli.show import show_explanation
     from ortscan.explaining import explain
 
-    with working(f"trying the rewrites on {args.subject}") as step:
+    with show_progress(f"trying the rewrites on {args.subject}") as step:
         report = explain(args.subject, **rewriting(args), advice=not args.no_advice, progress=step)
     show_explanation(args, report)
     return ExitCode.OK

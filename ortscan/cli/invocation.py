@@ -18,8 +18,8 @@ from pathlib import Path
 from ortscan.base import child_process
 from ortscan.base.temporary import TemporaryFolder
 from ortscan.cli.files import output_of
-from ortscan.cli.streams import printing
-from ortscan.option_texts import byte_size, seconds
+from ortscan.cli.streams import naming_stdout_in_errors
+from ortscan.option_texts import read_byte_size, read_seconds
 from rewrites.base.errors import LimitExceeded, ModelFileError, OptionError
 
 __all__ = ["ExitCode", "add_limits", "has_limits", "run_verb", "run_within_limits"]
@@ -43,9 +43,9 @@ class ExitCode(IntEnum):
 def add_limits(parser: argparse.ArgumentParser) -> None:
     """Add the options --time-limit and --memory-limit."""
     group = parser.add_argument_group("limits, for untrusted models")
-    group.add_argument("--time-limit", type=seconds, metavar="SECONDS", help="stop if the command takes longer")
+    group.add_argument("--time-limit", type=read_seconds, metavar="SECONDS", help="stop if the command takes longer")
     group.add_argument(
-        "--memory-limit", type=byte_size, metavar="SIZE", help="stop if it takes more memory, such as 2G (Linux only)"
+        "--memory-limit", type=read_byte_size, metavar="SIZE", help="stop if it takes more memory, such as 2G (Linux only)"
     )
 
 
@@ -115,7 +115,7 @@ def _to_stdout(args: argparse.Namespace, folder: Path) -> int:
         return code
     if len(list(folder.iterdir())) > 1:
         raise ModelFileError("the result has its weights in a separate file, so it cannot be written to standard output.")
-    with printing():
+    with naming_stdout_in_errors():
         sys.stdout.buffer.write(path.read_bytes())
     return code
 
@@ -127,7 +127,7 @@ def _on_each(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], 
     code = 0
     for each in list(_each(args)):
         if not (getattr(args, "quiet", False) or args.json):
-            with printing():
+            with naming_stdout_in_errors():
                 print(f"{each.name_shown}:")
         own_code = run_each(each)
         if own_code == ExitCode.INTERRUPTED:

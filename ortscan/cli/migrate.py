@@ -6,8 +6,8 @@ import time
 from ortscan.cli.files import add_output, check_report
 from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_checking, add_display, add_level, add_options, add_report
-from ortscan.cli.streams import working
-from ortscan.cli.writing import checked_output, compared, write_model
+from ortscan.cli.streams import show_progress
+from ortscan.cli.writing import checked_output, compare_with_original, write_model
 from rewrites.base.errors import VerificationFailed
 
 __all__ = ["add", "run"]
@@ -52,10 +52,10 @@ def run(args: argparse.Namespace) -> int:
     from ortscan.ort.runtimes import runtime_named
 
     started = time.monotonic()
-    with working(f"migrating {args.model}", args.quiet):
+    with show_progress(f"migrating {args.model}", args.quiet):
         loaded, migration = migrated(args.source, args.opset, runtime=runtime_named(args.runtime))
     args.spent = time.monotonic() - started
-    verification = compared(args, loaded)
+    verification = compare_with_original(args, loaded)
     refuted = verification is not None and not verification.ok
     drawings = drawings_of(old_scans(args.source), args.source, loaded.model) if args.report is not None else {}
     sizes = None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ortscan.cli.files import check_output, check_readable
 from ortscan.cli.invocation import ExitCode
-from ortscan.cli.streams import printing, working
+from ortscan.cli.streams import naming_stdout_in_errors, show_progress
 from rewrites.base.errors import OrtscanError
 
 __all__ = ["add_compile", "add_native"]
@@ -30,7 +30,7 @@ def _run_native(args: argparse.Namespace) -> int:
     path, why = library_path(), why_not()
     if args.library_path and path is None:
         raise OrtscanError(f"there is no native loop engine: {why}")
-    with printing():
+    with naming_stdout_in_errors():
         print(str(path) if args.library_path else f"native loop engine: {path or f'none, because {why}'}")
     return ExitCode.OK
 
@@ -55,10 +55,10 @@ def _run_compile(args: argparse.Namespace) -> int:
 
     from ortscan.plugin.storing import store_plans
 
-    with working(f"planning the loops of {args.model}", args.quiet):
+    with show_progress(f"planning the loops of {args.model}", args.quiet):
         loops = store_plans(Path(args.model), Path(args.output))
     if not args.quiet:
-        with printing():
+        with naming_stdout_in_errors():
             for loop in loops:
                 print(f"{loop.title}: {'planned' if loop.answer is not None else 'no plan'}")
             print(f"wrote {args.output}: plans for {sum(loop.answer is not None for loop in loops)} of {len(loops)} loops")

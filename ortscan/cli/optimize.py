@@ -8,19 +8,19 @@ from ortscan.cli.actions import ListPasses
 from ortscan.cli.blame import (
     add_bench,
     add_reproducer,
-    benched,
     check_bench,
     check_reproducer,
-    culprit,
-    slowing_change,
+    measure_result,
+    name_culprit,
+    name_slowing_change,
     without_differences,
     write_reproducer,
 )
 from ortscan.cli.files import add_output, check_report
 from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_checking, add_display, add_level, add_report, add_rewriting, rewriting
-from ortscan.cli.streams import working
-from ortscan.cli.writing import checked_output, compared, write_model
+from ortscan.cli.streams import show_progress
+from ortscan.cli.writing import checked_output, compare_with_original, write_model
 from rewrites.base.errors import VerificationFailed
 from rewrites.base.plain_text import one_line, sentence
 
@@ -74,17 +74,17 @@ def run(args: argparse.Namespace) -> int:
     from ortscan.report.words import refused_node
 
     started = time.monotonic()
-    with working(f"rewriting {args.model}", args.quiet) as step:
+    with show_progress(f"rewriting {args.model}", args.quiet) as step:
         options = {"stop_after": args.stop_after, "debug": args.debug, "progress": step}
         loaded, report = api.rewritten(args.source, **rewriting(args), **options)
     args.spent = time.monotonic() - started
-    verification = compared(args, loaded)
+    verification = compare_with_original(args, loaded)
     if args.on_difference == "keep" and verification is not None and is_refuted(verification):
         loaded, report = without_differences(args)
-        verification = compared(args, loaded)
+        verification = compare_with_original(args, loaded)
     refuted = verification is not None and not verification.ok
     unchanged = args.strict and not report.changed
-    bench = benched(args, loaded) if args.bench and report.changed and not refuted else None
+    bench = measure_result(args, loaded) if args.bench and report.changed and not refuted else None
     slower = bench is not None and bench.is_slower and not args.force
     drawings = (
         drawings_of({loop.where: loop.steps for loop in report.loops}, args.source, loaded.model) if args.report is not None else {}
@@ -96,11 +96,13 @@ def run(args: argparse.Namespace) -> int:
     if verification is not None and refuted:
         message = refutation(verification, f"{args.model} and its rewrite")
         if is_refuted(verification):
-            message = f"{message}; {culprit(args)}"
+            message = f"{message}; {name_culprit(args)}"
             raise VerificationFailed(message + write_reproducer(args, loaded, verification, message))
         raise VerificationFailed(refused_node(report) or message)
     if bench is not None and slower:
-        message = f"the result is {bench.in_short()}, so nothing was written; {slowing_change(args)}; to write it anyway: --force"
+        message = (
+            f"the result is {bench.in_short()}, so nothing was written; {name_slowing_change(args)}; to write it anyway: --force"
+        )
         print(f"ortscan: {sentence(one_line(message))}", file=sys.stderr)
         return ExitCode.SLOWER
     if unchanged:

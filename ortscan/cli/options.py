@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from ortscan.option_texts import by_name, count, tolerance
+from ortscan.option_texts import by_name, read_count, read_tolerance
 from ortscan.running.budget import quick_seconds
 from ortscan.verb_options import REWRITING_OPTIONS
 
@@ -41,14 +41,14 @@ def add_checking(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         help="compare on these inputs instead of random ones: an .npz of arrays by input name, or a folder with input_0.pb, …; "
         "outputs recorded there (out:NAME, or output_0.pb) are compared too",
     )
-    group.add_argument("--seed", type=count, default=0, metavar="N", help="seed of the random inputs (default 0)")
+    group.add_argument("--seed", type=read_count, default=0, metavar="N", help="seed of the random inputs (default 0)")
     group.add_argument(
         "--rtol",
-        type=tolerance,
+        type=read_tolerance,
         metavar="X",
         help="tolerance relative to the largest value of an output (default: by element type)",
     )
-    group.add_argument("--atol", type=tolerance, metavar="X", help="additional absolute tolerance (default: by element type)")
+    group.add_argument("--atol", type=read_tolerance, metavar="X", help="additional absolute tolerance (default: by element type)")
     return group
 
 

@@ -11,8 +11,16 @@ from rich.text import Text
 
 from ortscan.benchmark.ratio import duration, gain, noise
 from ortscan.cli.page import Page
-from ortscan.cli.streams import printing, stdout_console
-from ortscan.cli.writing import ADVICE, WrittenSizes, print_json, rough_gain, verified, without_library, written
+from ortscan.cli.streams import naming_stdout_in_errors, stdout_console
+from ortscan.cli.writing import (
+    ADVICE,
+    WrittenSizes,
+    print_json,
+    rough_gain,
+    verification_sentence,
+    without_library,
+    written_sentence,
+)
 from ortscan.drawing.picture import Drawings
 from ortscan.page.document import section
 from ortscan.report import text
@@ -43,11 +51,11 @@ class ShownResult:
     bench: "Bench | None" = None
 
 
-@printing()
+@naming_stdout_in_errors()
 def show_outcome(args: argparse.Namespace, outcome: ShownResult) -> None:
     """Show the tables, a line on the verification and a line on the file."""
     report = outcome.report
-    facts = [verified(outcome.verification), written(args, outcome.written), *without_library(report)]
+    facts = [verification_sentence(outcome.verification), written_sentence(args, outcome.written), *without_library(report)]
     if outcome.bench is not None:
         checked = "verified" if outcome.verification is not None else "not verified"
         facts.append(" · ".join([removed_loops_text(report), outcome.bench.in_short(), checked]))
@@ -79,7 +87,7 @@ def show_outcome(args: argparse.Namespace, outcome: ShownResult) -> None:
         console.print(Text("ortscan explain tells more about the remaining loops", style="dim"))
 
 
-@printing()
+@naming_stdout_in_errors()
 def show_explanation(args: argparse.Namespace, report: Explanation) -> None:
     """Show the explanation of every loop as text, or with ``--json`` as JSON.
 
@@ -98,7 +106,7 @@ def show_explanation(args: argparse.Namespace, report: Explanation) -> None:
         console.print(Text(), text.patch_list(report), sep="\n", soft_wrap=True)
 
 
-@printing()
+@naming_stdout_in_errors()
 def show_verification(args: argparse.Namespace, verification: "Verification") -> None:
     """Show the outcome, and with ``-v`` every output and case."""
     if args.report is not None:
@@ -109,7 +117,9 @@ def show_verification(args: argparse.Namespace, verification: "Verification") ->
         print_json(before=args.before, after=args.after, verification=verification.to_dict())
         return
     console = stdout_console(args.no_color)
-    console.print(Entries([("", verified(verification)), *([("", ADVICE)] if verification.inconclusive else [])]), soft_wrap=True)
+    console.print(
+        Entries([("", verification_sentence(verification)), *([("", ADVICE)] if verification.inconclusive else [])]), soft_wrap=True
+    )
     if args.verbose:
         console.print(Text(), _verification_tables(verification), sep="\n")
 
@@ -140,7 +150,7 @@ def _status(entry: "OutputResult | Case") -> Text:
     return safe(f"{entry.status}: {entry.reason}" if entry.reason else entry.status)
 
 
-@printing()
+@naming_stdout_in_errors()
 def show_migration(
     args: argparse.Namespace,
     migration: Migration,
@@ -172,10 +182,10 @@ def show_migration(
         console.print(Text(), conversion_table(migration, every=args.verbose > 0), sep="\n")
     if migration.scans:
         console.print(Text(), scan_table(migration), sep="\n", soft_wrap=True)
-    console.print(Text(), safe(verified(verification)), safe(written(args, sizes)), sep="\n")
+    console.print(Text(), safe(verification_sentence(verification)), safe(written_sentence(args, sizes)), sep="\n")
 
 
-@printing()
+@naming_stdout_in_errors()
 def show_bench(args: argparse.Namespace, bench: "Bench") -> None:
     """Show a table of the models, a table of their times, and a table of their loops."""
     if args.report is not None:
@@ -194,7 +204,7 @@ def show_bench(args: argparse.Namespace, bench: "Bench") -> None:
         console.print(Text(), *map(safe, bench.notes), sep="\n")
 
 
-@printing()
+@naming_stdout_in_errors()
 def show_costs(args: argparse.Namespace, costs: Costs) -> None:
     """Show the measured costs, the built-in costs, and the file that was written."""
     mine, built_in = asdict(costs), asdict(Costs())

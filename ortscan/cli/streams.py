@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, TextIO
 
 from rewrites.base.plain_text import one_line
 
-__all__ = ["leaving_stdout_clean", "open_closed_streams", "printing", "stdout_console", "tolerate_odd_names", "working"]
+__all__ = [
+    "escape_unencodable_characters",
+    "flushing_stdout",
+    "naming_stdout_in_errors",
+    "open_closed_streams",
+    "show_progress",
+    "stdout_console",
+]
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +45,7 @@ PATIENCE = 1.0
 
 
 @contextmanager
-def working(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+def show_progress(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Show ``what`` with a bar and a clock on stderr, if stderr is a terminal and the block runs longer than a second.
 
     Yield a function that updates the bar. The block calls it with the number of finished steps and the number of all steps.
@@ -85,7 +92,7 @@ def _nowhere() -> TextIO:
     return open(os.devnull, "w", encoding="utf-8")
 
 
-def tolerate_odd_names() -> None:
+def escape_unencodable_characters() -> None:
     """Print characters that the terminal's encoding lacks as escape sequences instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -93,7 +100,7 @@ def tolerate_odd_names() -> None:
 
 
 @contextmanager
-def printing() -> Iterator[None]:
+def naming_stdout_in_errors() -> Iterator[None]:
     """Flush stdout after the block.
 
     If the block or the flush raises an OSError, raise the error again with stdout as the name of the file.
@@ -106,7 +113,7 @@ def printing() -> Iterator[None]:
 
 
 @contextmanager
-def leaving_stdout_clean() -> Iterator[None]:
+def flushing_stdout() -> Iterator[None]:
     """Run the block, then flush stdout.
 
     If that fails, drop the text that was not written, and raise the OSError.
@@ -116,7 +123,7 @@ def leaving_stdout_clean() -> Iterator[None]:
         try:
             yield
         finally:
-            with printing():
+            with naming_stdout_in_errors():
                 pass
     except OSError as error:
         if error.filename == _STDOUT:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ortscan.base import __version__
 from ortscan.cli.files import check_npz, check_output, check_readable, output_of, size_of_model, size_of_source
 from ortscan.cli.options import checking
-from ortscan.cli.streams import working
+from ortscan.cli.streams import show_progress
 from ortscan.report.words import dump, size
 from rewrites.base.plain_text import one_line
 
@@ -20,15 +20,15 @@ __all__ = [
     "ADVICE",
     "WrittenSizes",
     "checked_output",
-    "compared",
-    "original",
+    "compare_with_original",
+    "model_to_compare",
     "print_json",
     "refutation",
     "rough_gain",
-    "verified",
+    "verification_sentence",
     "without_library",
     "write_model",
-    "written",
+    "written_sentence",
 ]
 
 _MUCH = 1.25
@@ -62,24 +62,24 @@ def checked_output(args: argparse.Namespace) -> str | None:
     return output
 
 
-def compared(args: argparse.Namespace, loaded: "LoadedModel") -> "Verification | None":
+def compare_with_original(args: argparse.Namespace, loaded: "LoadedModel") -> "Verification | None":
     """Compare the original model with ``loaded``, unless --no-verify is set."""
     from ortscan import api
 
     if args.no_verify:
         return None
-    with working("comparing both models on onnxruntime", args.quiet):
-        return api.verify(original(args), loaded, **checking(args))
+    with show_progress("comparing both models on onnxruntime", args.quiet):
+        return api.verify(model_to_compare(args), loaded, **checking(args))
 
 
-def original(args: argparse.Namespace) -> "AnyModel":
+def model_to_compare(args: argparse.Namespace) -> "AnyModel":
     """Return the model with which the result is compared.
 
     This is the original model, in which the inputs of ``--fix-input`` and ``--freeze`` are constants.
     """
-    from ortscan.modelio import with_inputs_built_in
+    from ortscan.modelio import with_constant_inputs
 
-    return with_inputs_built_in(args.source, dict(getattr(args, "fix_input", None) or []), getattr(args, "freeze", False))
+    return with_constant_inputs(args.source, dict(getattr(args, "fix_input", None) or []), getattr(args, "freeze", False))
 
 
 def write_model(args: argparse.Namespace, loaded: "LoadedModel", output: str) -> WrittenSizes:
@@ -87,12 +87,12 @@ def write_model(args: argparse.Namespace, loaded: "LoadedModel", output: str) ->
     from ortscan.modelio import save
 
     before = size_of_source(args.source, loaded)
-    with working(f"writing {output}", args.quiet):
+    with show_progress(f"writing {output}", args.quiet):
         save(loaded, output, as_external_data=args.save_as_external_data or None)
     return WrittenSizes(output, before, size_of_model(output))
 
 
-def verified(verification: "Verification | None") -> str:
+def verification_sentence(verification: "Verification | None") -> str:
     """Return a sentence on the outcome of a comparison."""
     if verification is None:
         return "not verified (--no-verify)"
@@ -127,7 +127,7 @@ def refutation(verification: "Verification", what: str) -> str:
     return f"{what} did not pass the comparison, so nothing was written: {summary}{advice}"
 
 
-def written(args: argparse.Namespace, sizes: WrittenSizes | None) -> str:
+def written_sentence(args: argparse.Namespace, sizes: WrittenSizes | None) -> str:
     """Return a sentence that names the file that was written, or says why nothing was written."""
     if sizes is None:
         return f"nothing written{' (--dry-run)' if args.dry_run else ''}"

@@ -25,10 +25,10 @@ import numpy as np
 from ortscan.base.forks import ForkSafeLock
 from ortscan.custom_ops.ending import raise_at_exit
 from ortscan.custom_ops.signals import is_main_thread, protection
-from ortscan.custom_ops.slots import failed
+from ortscan.custom_ops.slots import slots_of_failure
 from rewrites.python_ops.names import GUARD
 
-__all__ = ["LOST", "cause_of", "keep_exception", "keep_for_run", "run_safely", "surfacing"]
+__all__ = ["LOST", "cause_of", "keep_exception", "keep_for_run", "raising_op_errors", "run_safely"]
 
 _MOST_KEPT = 16
 """The maximum number of stored exceptions of unknown origin. Each active run raises this limit by the same number."""
@@ -126,11 +126,12 @@ def _forget_locals(error: BaseException) -> None:
         left += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
 
 
-class surfacing:  # noqa: N801 - it stands after "with"
+class raising_op_errors:  # noqa: N801 - it stands after "with"
     """A context manager that enters and exits ``inner``, and raises the exceptions of Python ops.
 
-    If an op raised an exception in the block, this exception is raised in place of onnxruntime's exception. ``surfacing`` is a
-    class because the op may raise StopIteration, which cannot leave a context manager that is written as a generator.
+    If an op raised an exception in the block, that exception replaces onnxruntime's exception.
+
+    This is a class because an op may raise StopIteration, which cannot leave a context manager written as a generator.
     """
 
     __slots__ = ("_inner", "_over")
@@ -176,9 +177,9 @@ def run_safely(work: Callable[..., Sequence[np.ndarray]], *arguments: Any) -> Se
             if main:
                 protection.take_over()
                 protection.on = before
-            return failed(keep_exception(error))
+            return slots_of_failure(keep_exception(error))
     except BaseException as error:  # a signal handler raised while the first exception was being kept
         try:
-            return failed(keep_exception(error))
+            return slots_of_failure(keep_exception(error))
         except BaseException:  # the exception is lost, but the run fails
-            return failed(LOST)
+            return slots_of_failure(LOST)

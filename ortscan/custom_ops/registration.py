@@ -148,15 +148,15 @@ def register_python(session_options: "ort.SessionOptions") -> None:
         if session_options in _registered:
             return
         declare()
-        is_registered = _knows(session_options, _probe_of_library())
+        is_registered = _knows_operator(session_options, _probe_of_library())
         if not is_registered:
-            _put_on(session_options)
-        if not _knows(session_options, _probe_of_op()):
+            _register_op(session_options)
+        if not _knows_operator(session_options, _probe_of_op()):
             raise OptionError(_TOO_EARLY if is_registered else _NOT_THERE)
         _registered.add(session_options)
 
 
-def _put_on(options: "ort.SessionOptions") -> None:
+def _register_op(options: "ort.SessionOptions") -> None:
     try:
         options.register_custom_ops_library(library_path())
     except Exception as error:
@@ -165,7 +165,7 @@ def _put_on(options: "ort.SessionOptions") -> None:
         raise OptionError(f"onnxruntime cannot load the library of onnxruntime-extensions: {one_line(error)}") from error
 
 
-def _knows(options: "ort.SessionOptions", probe: bytes) -> bool:
+def _knows_operator(options: "ort.SessionOptions", probe: bytes) -> bool:
     """Return True if onnxruntime, with these options, knows the operator in the model ``probe``.
 
     Raise OptionError if the model does not load for another reason. The session is never initialised, because unrelated options may

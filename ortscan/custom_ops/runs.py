@@ -13,7 +13,7 @@ import numpy as np
 
 from ortscan.base.forks import not_while_forking
 from ortscan.custom_ops.ending import delay_exit, delaying_exit, raise_at_exit, watch_termination
-from ortscan.custom_ops.failures import cause_of, keep_for_run, surfacing
+from ortscan.custom_ops.failures import cause_of, keep_for_run, raising_op_errors
 from ortscan.custom_ops.signals import deferred
 
 __all__ = ["check_memory_for_results", "explaining_callback", "run_of_python_ops"]
@@ -55,7 +55,7 @@ def run_of_python_ops(arguments: Sequence[Any] = ()) -> AbstractContextManager[N
 
     RecursionError and MemoryError are raised before the run, because they would crash the process during the run.
     """
-    return surfacing(_protected(arguments))
+    return raising_op_errors(_protected(arguments))
 
 
 @contextmanager

@@ -17,7 +17,7 @@ import numpy as np
 
 from rewrites.python_ops.wire import META, SLOTS, Port, is_packed, meta_length, needs_shapes
 
-__all__ = ["ArrayResult", "arrays_of", "dtype_of", "failed", "slots_of", "takes_array_results"]
+__all__ = ["ArrayResult", "arrays_of", "dtype_of", "slots_of", "slots_of_failure", "takes_array_results"]
 
 
 class ArrayResult:
@@ -121,7 +121,7 @@ def slots_of(results: Sequence[object], ports: Sequence[Port]) -> list[np.ndarra
     return [_joined(parts[slot], dtype_of(slot)) for slot in SLOTS]
 
 
-def failed(number: int) -> list[np.ndarray]:
+def slots_of_failure(number: int) -> list[np.ndarray]:
     """Return the slots of a failed call. ``number`` is the number of its exception."""
     slots = [np.empty(0, dtype_of(slot)) for slot in SLOTS]
     slots[SLOTS.index(META)] = np.zeros((1, number), np.int64)

@@ -111,7 +111,7 @@ def drawings_of(loops: Mapping[str, int | str | None], model: AnyModel, after: i
         after: the rewritten model.
     """
     before = load(model).model
-    inline_functions_with_loops(before, stay=DOMAIN)
+    inline_functions_with_loops(before, except_domain=DOMAIN)
     nodes = {where: node for node, where in nodes_with_paths(before.graph) if where in loops}
     steps = {node: loops[where] for where, node in nodes.items() if loops[where] is not None}
     old, new = NamedGraph(before.graph), NamedGraph(after.graph)

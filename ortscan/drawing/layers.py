@@ -5,22 +5,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["Laid", "lay_out"]
+__all__ = ["Layout", "lay_out"]
 
 _GAP, _SWEEPS, _ROUNDS = 16.0, 8, 10
 _MOST_DUMMIES = 6000
 
 
 @dataclass(frozen=True)
-class Laid:
-    """The layer and the centre of each node. For each edge, ``ways`` has the (layer, centre) of its bends."""
+class Layout:
+    """The layer and the centre of each node. For each edge, ``bends`` has the (layer, centre) of its bends."""
 
     layer: Sequence[int]
     centre: Sequence[float]
-    ways: Sequence[Sequence[tuple[int, float]]]
+    bends: Sequence[Sequence[tuple[int, float]]]
 
 
-def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> Laid:
+def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> Layout:
     """Lay out an acyclic graph.
 
     Args:
@@ -49,8 +49,8 @@ def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Se
         below[source].append(target)
     rows = _ordered(levels, above, below)
     centre = _centres(rows, sizes, above, below, count)
-    ways = [[(levels[slot], centre[slot]) for slot in chain] for chain in chains]
-    return Laid(layer, centre[:count], ways)
+    bends = [[(levels[slot], centre[slot]) for slot in chain] for chain in chains]
+    return Layout(layer, centre[:count], bends)
 
 
 def _layers(count: int, edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> list[int]:

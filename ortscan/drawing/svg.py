@@ -31,7 +31,7 @@ class PlacedNode:
 
 
 @dataclass(frozen=True)
-class Way:
+class EdgePath:
     """The points of an edge.
 
     Straight lines join points with the same x. Curves join points with different x.
@@ -55,7 +55,7 @@ class PlacedBox:
     height: float
     title: str
     nodes: Sequence[PlacedNode]
-    ways: Sequence[Way]
+    ways: Sequence[EdgePath]
     carried: Sequence[Sequence[tuple[float, float]]]
 
 
@@ -79,12 +79,12 @@ def arrange(picture: Picture, title: str = "", x: float = 0.0, y: float = 0.0) -
         PlacedNode(node.node, centre + _MARGIN, tops[layer], node.width, node.height, node.inner)
         for node, centre, layer in zip(sized, laid.centre, laid.layer, strict=True)
     ]
-    width = max([0.0, *(node.x + node.width / 2 for node in placed), *(c + _MARGIN for way in laid.ways for _, c in way)])
+    width = max([0.0, *(node.x + node.width / 2 for node in placed), *(c + _MARGIN for way in laid.bends for _, c in way)])
     ways = []
-    for edge, way in zip(picture.edges, laid.ways, strict=True):
+    for edge, way in zip(picture.edges, laid.bends, strict=True):
         source, target = placed[edge.source], placed[edge.target]
         start = (_anchor(source, edge.exit), source.y + source.height)
-        ways.append(Way([start, *_bends(way, tops, heights), (_anchor(target, edge.port), target.y)], edge.tip))
+        ways.append(EdgePath([start, *_bends(way, tops, heights), (_anchor(target, edge.port), target.y)], edge.tip))
     bottom = at - _LAYER_GAP
     carried = [
         _carried(placed[source], placed[target], width + 12 + lane * _LANE, bottom + 10 + lane * _LANE, _MARGIN + lane * _LANE)
@@ -149,7 +149,7 @@ def svg_of(picture: Picture, label: str) -> tuple[str, float]:
 
 def _contents(box: PlacedBox) -> str:
     title = f'<text class="box" x="8" y="12">{safe(box.title)}</text>' if box.title else ""
-    ways = "".join(map(_way, box.ways))
+    ways = "".join(map(_edge_svg, box.ways))
     states = "".join(f'<path class="carried" d="{_corners(points)}"/>{_head(points[-1], "carried")}' for points in box.carried)
     return title + ways + states + "".join(map(_node, box.nodes))
 
@@ -171,7 +171,7 @@ def _node(node: PlacedNode) -> str:
     return f'<g class="n {node.node.kind}" transform="translate({left:.1f} {node.y:.0f})">{tip}{rect}{text}{line}{inner}</g>'
 
 
-def _way(way: Way) -> str:
+def _edge_svg(way: EdgePath) -> str:
     points = way.points
     path = [f"M{points[0][0]:.1f} {points[0][1]:.0f}"]
     for (x, y), (to_x, to_y) in pairwise(points):

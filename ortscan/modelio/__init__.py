@@ -3,18 +3,18 @@
 This package reads and writes models, and rejects malformed ones. It does not decide how a model is rewritten.
 """
 
-from ortscan.modelio.built_in import listed_defaults, with_inputs_built_in
+from ortscan.modelio.built_in import listed_defaults, with_constant_inputs
 from ortscan.modelio.functions import Inlining, inline_functions, inline_functions_with_loops
 from ortscan.modelio.interface import Interface
 from ortscan.modelio.loaded import (
     LoadedModel,
+    declare_current_types,
     declare_negative_sizes_free,
     restore_interface,
-    retake_interface,
     sealed,
     settle_new_initializers,
     to_proto,
-    unsettle,
+    unsettle_initializers,
 )
 from ortscan.modelio.loading import AnyModel, ModelLike, load
 from ortscan.modelio.saving import return_model, save, to_caller_type
@@ -27,19 +27,19 @@ __all__ = [
     "Interface",
     "LoadedModel",
     "ModelLike",
+    "declare_current_types",
     "declare_negative_sizes_free",
     "inline_functions",
     "inline_functions_with_loops",
     "listed_defaults",
     "load",
     "restore_interface",
-    "retake_interface",
     "return_model",
     "save",
     "sealed",
     "settle_new_initializers",
     "to_caller_type",
     "to_proto",
-    "unsettle",
-    "with_inputs_built_in",
+    "unsettle_initializers",
+    "with_constant_inputs",
 ]

@@ -20,7 +20,7 @@ from ortscan.ort.element_types import numpy_type
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import did_you_mean, quoted, shown
 
-__all__ = ["listed_defaults", "with_inputs_built_in"]
+__all__ = ["listed_defaults", "with_constant_inputs"]
 
 _MOST_SHOWN = 8
 
@@ -44,7 +44,7 @@ def _check_built_in(fix_inputs: Any, freeze: Any) -> tuple[dict[str, Any], bool 
     return values, names
 
 
-def with_inputs_built_in(model: ModelLike, fix_inputs: Any = None, freeze: Any = False) -> AnyModel:
+def with_constant_inputs(model: ModelLike, fix_inputs: Any = None, freeze: Any = False) -> AnyModel:
     """Replace some inputs of ``model`` by constants.
 
     Return ``model`` itself if the options select no input.

@@ -165,19 +165,19 @@ def _form(op_type: str, domain: str, version: int) -> _Form | str | None:
         since = _since_in_onnxruntime(op_type, domain)
         known = version > onnx.defs.onnx_opset_version() or (since is not None and since <= version)
         return None if known else f"is not an operator in opset {version} of {domain or 'onnx'}"
-    kinds = {name: _KINDS[attribute.type] for version in _with_older(schema) for name, attribute in version.attributes.items()}
+    kinds = {name: _KINDS[attribute.type] for version in _versions_up_to(schema) for name, attribute in version.attributes.items()}
     required = tuple(name for name, attribute in schema.attributes.items() if attribute.required)
     return _Form(
         kinds,
         required,
         range(schema.min_input, schema.max_input + 1),
         range(schema.min_output, schema.max_output + 1),
-        _singles(schema.inputs),
-        _singles(schema.outputs),
+        _single_parameters(schema.inputs),
+        _single_parameters(schema.outputs),
     )
 
 
-def _with_older(schema: onnx.defs.OpSchema) -> list[onnx.defs.OpSchema]:
+def _versions_up_to(schema: onnx.defs.OpSchema) -> list[onnx.defs.OpSchema]:
     """Return all versions of an operator up to ``schema``, oldest first.
 
     Nodes may have the attributes of all these versions, because a rule may remove obsolete attributes later.
@@ -191,7 +191,7 @@ def _with_older(schema: onnx.defs.OpSchema) -> list[onnx.defs.OpSchema]:
     return versions
 
 
-def _singles(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[int, ...]:
+def _single_parameters(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> tuple[int, ...]:
     option = onnx.defs.OpSchema.FormalParameterOption.Single
     return tuple(index for index, parameter in enumerate(parameters) if parameter.option == option)
 

@@ -59,13 +59,13 @@ class DataPath:
 
     Args:
         path: the file to write.
-        settled: the file to which the data is copied afterwards, or None if it stays at ``path``.
-        is_taken: True if the file ``settled`` exists and does not belong to the replaced model.
+        final_path: the file to which the data is copied afterwards, or None if it stays at ``path``.
+        is_taken: True if the file ``final_path`` exists and does not belong to the replaced model.
         obsolete: files that belong only to the replaced model.
     """
 
     path: Path
-    settled: Path | None = None
+    final_path: Path | None = None
     is_taken: bool = False
     obsolete: tuple[Path, ...] = ()
 
@@ -140,7 +140,7 @@ class Replacement:
             with suppress(OSError):
                 file.close()
         if not self._was_done:
-            self._strays.update(final for _, aside, final in self._written if final in self._new and not os.path.lexists(aside))
+            self._strays.update(final for _, path, final in self._written if final in self._new and not os.path.lexists(path))
         for path in self._strays:
             with suppress(OSError):
                 path.unlink()
@@ -154,14 +154,14 @@ class Replacement:
 
     def open(self, final: Path) -> BinaryIO:
         """Return a new empty file that ``commit`` moves to ``final``."""
-        aside = self._aside(final)
-        file = aside.open("x+b")
-        self._written.append((file, aside, final))
+        temporary = self._temporary_path(final)
+        file = temporary.open("x+b")
+        self._written.append((file, temporary, final))
         if final.is_file() and not final.is_symlink():
             status = final.stat()
             with suppress(OSError, AttributeError):
-                os.chown(aside, status.st_uid, status.st_gid)
-            aside.chmod(stat.S_IMODE(status.st_mode))
+                os.chown(temporary, status.st_uid, status.st_gid)
+            temporary.chmod(stat.S_IMODE(status.st_mode))
         return file
 
     def commit(self) -> None:
@@ -173,10 +173,10 @@ class Replacement:
                 os.fsync(file.fileno())
             file.close()
         self._new.update(final for _, _, final in self._written if not os.path.lexists(final))
-        for _, aside, final in self._written:
-            os.replace(aside, final)
+        for _, temporary, final in self._written:
+            os.replace(temporary, final)
 
-    def _aside(self, final: Path) -> Path:
+    def _temporary_path(self, final: Path) -> Path:
         path = final.with_name(f".ortscan-{secrets.token_hex(6)}.tmp")
         self._strays.add(path)
         return path

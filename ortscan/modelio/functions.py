@@ -31,26 +31,26 @@ _Id = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Inlining:
-    """The inlined functions, and the functions that stay.
+    """The functions that were inlined, and the functions that were not.
 
     A function is in both lists if only some of its calls were inlined.
 
     Attributes:
         inlined: names of the form ``domain::name`` or ``domain::name:overload``.
-        kept: pairs of a name in this form and the reason why the function, or a call of it, was not inlined.
+        not_inlined: pairs of a name in this form and the reason why the function, or a call of it, was not inlined.
     """
 
     inlined: list[str] = field(default_factory=list)
-    kept: list[tuple[str, str]] = field(default_factory=list)
+    not_inlined: list[tuple[str, str]] = field(default_factory=list)
 
 
-def inline_functions_with_loops(model: ir.Model, *, stay: str = "") -> Inlining:
-    """Inline functions with a Scan or Loop, except in the domain ``stay``. See ``inline_functions``."""
+def inline_functions_with_loops(model: ir.Model, *, except_domain: str = "") -> Inlining:
+    """Inline functions with a Scan or Loop, except functions of the domain ``except_domain``. See ``inline_functions``."""
 
     def is_loop(node: ir.Node) -> bool:
         return node.domain == "" and node.op_type in ("Scan", "Loop") and node.op_identifier() not in model.functions
 
-    return inline_functions(model, lambda function: function.domain != stay and any(map(is_loop, all_nodes(function))))
+    return inline_functions(model, lambda function: function.domain != except_domain and any(map(is_loop, all_nodes(function))))
 
 
 def inline_functions(model: ir.Model, is_wanted: Callable[[ir.Function], bool]) -> Inlining:
@@ -61,10 +61,10 @@ def inline_functions(model: ir.Model, is_wanted: Callable[[ir.Function], bool]) 
     """
     imports = dict(model.opset_imports)
     wanted: set[_Id] = set()
-    kept: dict[_Id, str] = {}
+    not_inlined: dict[_Id, str] = {}
     for key in _with_callers(model, is_wanted):
         if reason := _obstacle(model, key, imports):
-            kept[key] = reason
+            not_inlined[key] = reason
         else:
             wanted.add(key)
     inlined: dict[_Id, None] = {}
@@ -78,11 +78,11 @@ def inline_functions(model: ir.Model, is_wanted: Callable[[ir.Function], bool]) 
             nodes += _inline_call(node, model.functions[key], names, imports.get("", 1))
             inlined[key] = None
         except _CannotInline as reason:
-            kept[key] = str(reason)
+            not_inlined[key] = str(reason)
     for domain in {node.domain for node in all_nodes(model.graph)} & imports.keys():
         model.opset_imports.setdefault(domain, imports[domain])
     _drop_uncalled(model, list(inlined))
-    return Inlining([_name(key) for key in inlined], [(_name(key), reason) for key, reason in kept.items()])
+    return Inlining([_name(key) for key in inlined], [(_name(key), reason) for key, reason in not_inlined.items()])
 
 
 def _with_callers(model: ir.Model, is_wanted: Callable[[ir.Function], bool]) -> list[_Id]:

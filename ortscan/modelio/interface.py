@@ -14,7 +14,7 @@ from ortscan.modelio.protos import holds_map
 from rewrites.base.errors import InvariantBroken
 from rewrites.graph.dims import forgotten
 
-__all__ = ["Interface", "contradicts", "leaves_open", "without_negative_sizes"]
+__all__ = ["Interface", "contradicts", "lacks_declared_sizes", "without_negative_sizes"]
 
 _HEADER = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
 
@@ -56,13 +56,13 @@ class Interface:
         defaults = {name: tensor for name, tensor in self.defaults.items() if name not in names}
         return Interface(inputs, self.outputs, self.header, defaults)
 
-    def retaken(self, model: ir.Model) -> "Interface":
+    def with_current_types(self, model: ir.Model) -> "Interface":
         """Return an interface whose inputs and outputs have the current types and shapes in ``model``."""
         now = _interface_proto(model).graph
         return Interface(_redeclared(self.inputs, now.input), _redeclared(self.outputs, now.output), self.header, self.defaults)
 
     def with_outputs(self, infos: Mapping[str, onnx.ValueInfoProto]) -> "Interface":
-        """Return the interface with other types and shapes for some outputs."""
+        """Return the interface in which outputs have the types and shapes in ``infos``, by name."""
         return Interface(self.inputs, _redeclared(self.outputs, infos.values()), self.header, self.defaults)
 
     def with_negative_sizes_free(self) -> "Interface":
@@ -163,7 +163,7 @@ def _redeclared(infos: tuple[onnx.ValueInfoProto, ...], now: Iterable[onnx.Value
 
 
 def contradicts(declared: onnx.ValueInfoProto, actual: onnx.ValueInfoProto | None) -> bool:
-    """Return True if the two shapes have different ranks, or different known sizes of an axis."""
+    """Return True if the shapes of ``declared`` and ``actual`` differ in rank, or in the known size of an axis."""
     if actual is None or not all(info.type.tensor_type.HasField("shape") for info in (declared, actual)):
         return False
     was, now = declared.type.tensor_type.shape.dim, actual.type.tensor_type.shape.dim
@@ -171,9 +171,9 @@ def contradicts(declared: onnx.ValueInfoProto, actual: onnx.ValueInfoProto | Non
     return len(was) != len(now) or any(old.dim_value != new.dim_value for old, new in known)
 
 
-def leaves_open(declared: onnx.ValueInfoProto, now: onnx.ValueInfoProto) -> bool:
-    """Return True if the size of an axis is a number in ``declared`` but not in ``now``."""
-    pairs = zip(declared.type.tensor_type.shape.dim, now.type.tensor_type.shape.dim, strict=False)
+def lacks_declared_sizes(declared: onnx.ValueInfoProto, actual: onnx.ValueInfoProto) -> bool:
+    """Return True if the size of an axis is a number in ``declared`` but not in ``actual``."""
+    pairs = zip(declared.type.tensor_type.shape.dim, actual.type.tensor_type.shape.dim, strict=False)
     return any(was.HasField("dim_value") and not dim.HasField("dim_value") for was, dim in pairs)
 
 

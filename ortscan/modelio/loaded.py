@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.modelio.data_files import DataFiles
-from ortscan.modelio.interface import Interface, contradicts, leaves_open
+from ortscan.modelio.interface import Interface, contradicts, lacks_declared_sizes
 from ortscan.modelio.listed_weights import ListedWeights, list_weights, unlist_weights
 from ortscan.modelio.reading import PROTOBUF_LIMIT
 from ortscan.modelio.slots import tensor_slots
@@ -19,15 +19,15 @@ from rewrites.base.errors import InvariantBroken
 
 __all__ = [
     "LoadedModel",
+    "declare_current_types",
     "declare_negative_sizes_free",
     "reason_of",
     "redeclare",
     "restore_interface",
-    "retake_interface",
     "sealed",
     "settle_new_initializers",
     "to_proto",
-    "unsettle",
+    "unsettle_initializers",
     "written",
 ]
 
@@ -118,19 +118,19 @@ def declare_negative_sizes_free(loaded: LoadedModel) -> None:
     loaded.interface = loaded.interface.with_negative_sizes_free()
 
 
-def retake_interface(loaded: LoadedModel) -> None:
+def declare_current_types(loaded: LoadedModel) -> None:
     """Declare the current types and shapes of the inputs and outputs.
 
     This is used if an option fixed shapes.
     """
-    redeclare(loaded, loaded.interface.retaken(loaded.model))
+    redeclare(loaded, loaded.interface.with_current_types(loaded.model))
 
 
 def redeclare(loaded: LoadedModel, interface: Interface) -> None:
     """Replace the interface. Record the outputs whose new shapes contradict the declared shapes or lack declared sizes."""
     for was, now in zip(loaded.interface.outputs, interface.outputs, strict=True):
         declared, _ = loaded.redeclared.get(was.name, (was, now))
-        if contradicts(declared, now) or leaves_open(declared, now):
+        if contradicts(declared, now) or lacks_declared_sizes(declared, now):
             loaded.redeclared[was.name] = (declared, now)
     loaded.interface = interface
 
@@ -141,7 +141,7 @@ def settle_new_initializers(loaded: LoadedModel) -> None:
         list_weights(loaded.model, loaded.listed)
 
 
-def unsettle(loaded: LoadedModel) -> None:
+def unsettle_initializers(loaded: LoadedModel) -> None:
     """Undo ``settle_new_initializers``, so that the model may be rewritten further."""
     if loaded.listed is not None:
         loaded.listed = unlist_weights(loaded.model) or loaded.listed

@@ -20,7 +20,7 @@ from ortscan.modelio.protos import hide_map_types
 from ortscan.modelio.reading import parse, read, require_model
 from ortscan.modelio.refusals import refuse_ambiguous_names, refuse_endless_calls, refuse_newer_operators, refuse_what_would_be_lost
 from ortscan.modelio.slots import graphs_in, tensor_slots
-from ortscan.modelio.tensors import AbsentTensor, FileTensor, own_tensor, within_reach
+from ortscan.modelio.tensors import AbsentTensor, FileTensor, file_tensor_of, own_tensor
 from ortscan.ort.installed import newest_opset
 from rewrites.base.errors import ModelFileError, OptionError, UnsupportedModel
 from rewrites.base.plain_text import shown
@@ -90,7 +90,7 @@ def _from_proto(proto: onnx.ModelProto, kind: _Kind, name: str, source: Path | N
             slot.put(own_tensor(tensor, is_ours=kind != "proto"))
             continue
         try:
-            slot.put(within_reach(tensor, folders, files))
+            slot.put(file_tensor_of(tensor, folders, files))
         except UnreadableData as error:
             if kind == "path" or leads_out(os.fspath(tensor.location)):
                 raise ModelFileError(f"{name}: the external data of {shown(tensor.name)} {error}.") from None
@@ -122,7 +122,7 @@ def _from_ir(original: ir.Model) -> LoadedModel:
             continue
         folders = folders_of(os.path.join(os.fspath(tensor.base_dir), "model"))
         try:
-            own = within_reach(tensor, folders, files)
+            own = file_tensor_of(tensor, folders, files)
             own.data.readers.append(tensor)
             slot.put(own)
         except UnreadableData as error:

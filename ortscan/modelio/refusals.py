@@ -36,7 +36,7 @@ from rewrites.migration.versions import NEWEST, since, versions_of
 __all__ = [
     "DEEPEST_CALLS",
     "MOST_CALLED_NODES",
-    "called_nodes",
+    "count_called_nodes",
     "refuse_ambiguous_names",
     "refuse_endless_calls",
     "refuse_newer_operators",
@@ -64,7 +64,7 @@ def refuse_what_would_be_lost(proto: onnx.ModelProto, name: str) -> None:
     if proto.training_info:
         raise UnsupportedModel(f"{name} has training_info, which would be lost.")
     texts = (proto.producer_name, proto.producer_version, proto.domain, proto.doc_string)
-    if not _are_utf8(*texts, *_noted(proto)):
+    if not _are_utf8(*texts, *_metadata_texts(proto)):
         raise UnsupportedModel(f"{name} has a description or metadata that is not UTF-8.")
     for body, where in bodies_in(proto):
         loss = _loss_in_graph(body) if isinstance(body, onnx.GraphProto) else None
@@ -76,7 +76,7 @@ def refuse_what_would_be_lost(proto: onnx.ModelProto, name: str) -> None:
 def _loss_in_graph(graph: onnx.GraphProto) -> str | None:
     infos = [info for infos in (graph.input, graph.output, graph.value_info) for info in infos]
     named = (entry.name for entries in (infos, list(graph.initializer)) for entry in entries)
-    if not _are_utf8(graph.name, graph.doc_string, *named, *_noted(graph, *infos)):
+    if not _are_utf8(graph.name, graph.doc_string, *named, *_metadata_texts(graph, *infos)):
         return "a name that is not UTF-8"
     if graph.sparse_initializer:
         return f"sparse initializer {graph.sparse_initializer[0].values.name!r}, which would be lost,"
@@ -98,7 +98,7 @@ def _loss_in_defaults(body: Body) -> str | None:
 def _loss_in_nodes(body: Body) -> str | None:
     for node in body.node:
         texts = (node.op_type, node.domain, node.name, node.overload, node.doc_string)
-        if not _are_utf8(*texts, *node.input, *node.output, *_noted(node)):
+        if not _are_utf8(*texts, *node.input, *node.output, *_metadata_texts(node)):
             return f"a name that is not UTF-8 at {_label(node)}"
         if not node.attribute:
             continue
@@ -132,7 +132,7 @@ def _repeated(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
-def _noted(*parts: onnx.ModelProto | onnx.GraphProto | onnx.NodeProto | onnx.ValueInfoProto) -> list[str]:
+def _metadata_texts(*parts: onnx.ModelProto | onnx.GraphProto | onnx.NodeProto | onnx.ValueInfoProto) -> list[str]:
     """Return the keys and values of the metadata of ``parts``."""
     return [text for part in parts for entry in part.metadata_props for text in (entry.key, entry.value)]
 
@@ -166,7 +166,7 @@ def refuse_endless_calls(model: onnx.ModelProto | ir.Model, name: str) -> None:
         raise UnsupportedModel(f"{name} has functions that call each other {depth} deep; the limit is {DEEPEST_CALLS}.")
 
 
-def called_nodes(model: onnx.ModelProto | ir.Model) -> int:
+def count_called_nodes(model: onnx.ModelProto | ir.Model) -> int:
     """Return the number of nodes that the calls of functions in ``model`` expand to."""
     return _count_and_depth(model)[0]
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from ortscan.modelio.tensors import own_tensor
 from rewrites.graph.walk import inner_graphs
 
-__all__ = ["AttributeSlot", "InitializerSlot", "Slot", "graphs_in", "own_ir", "substituted", "tensor_slots"]
+__all__ = ["AttributeSlot", "InitializerSlot", "Slot", "graphs_in", "ir_with_own_tensors", "substituted", "tensor_slots"]
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def substituted(tensors: Sequence[tuple[Slot, ir.TensorProtocol]]) -> Iterator[N
             slot.put(tensor)
 
 
-def own_ir(proto: onnx.ModelProto) -> ir.Model:
+def ir_with_own_tensors(proto: onnx.ModelProto) -> ir.Model:
     """Return ``proto`` as an ``ir.Model`` with tensors of its own.
 
     Renaming such a tensor does not rename it in ``proto``.

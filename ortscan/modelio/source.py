@@ -20,12 +20,12 @@ from ortscan.base.temporary import TemporaryFolder
 from ortscan.modelio import LoadedModel, reading, save, to_proto
 from ortscan.modelio.loading import AnyModel
 from ortscan.modelio.refusals import refuse_endless_calls
-from ortscan.modelio.slots import own_ir, tensor_slots
+from ortscan.modelio.slots import ir_with_own_tensors, tensor_slots
 from ortscan.ort.element_types import numpy_type
 from rewrites.base.errors import ModelFileError, OptionError
 from rewrites.base.plain_text import quoted, shown
 
-__all__ = ["ModelSource", "changed_source", "model_of", "open_source", "weight"]
+__all__ = ["ModelSource", "changed_source", "initializer_bytes", "model_of", "open_source"]
 
 _LARGEST_BYTES = 2**31 - 2**27
 
@@ -87,7 +87,7 @@ def model_of(source: ModelSource) -> ir.Model:
 
     The copy reads external data from the same folder as onnxruntime.
     """
-    return _with_base_dir(own_ir(source.proto), _folder_of(source))
+    return _with_base_dir(ir_with_own_tensors(source.proto), _folder_of(source))
 
 
 def changed_source(source: ModelSource, proto: onnx.ModelProto, stack: ExitStack) -> ModelSource:
@@ -99,7 +99,7 @@ def _folder_of(source: ModelSource) -> str | None:
     return os.path.dirname(os.path.abspath(source.target)) if isinstance(source.target, str) else source.folder
 
 
-def weight(proto: onnx.ModelProto) -> int:
+def initializer_bytes(proto: onnx.ModelProto) -> int:
     """Return the size in bytes of all initializers, including external data."""
     tensors = [tensor for graph in all_graphs(proto) for tensor in graph.initializer]
     return sum(math.prod(tensor.dims) * max(1, numpy_type(tensor.data_type).itemsize) for tensor in tensors)
@@ -108,7 +108,7 @@ def weight(proto: onnx.ModelProto) -> int:
 def _from_proto(proto: onnx.ModelProto, stack: ExitStack, folder: str | None) -> ModelSource:
     if _data_bytes(proto) <= _LARGEST_BYTES:
         return ModelSource(proto, proto.SerializeToString(), folder)
-    return _through_folder(_with_base_dir(own_ir(proto), folder), stack)
+    return _through_folder(_with_base_dir(ir_with_own_tensors(proto), folder), stack)
 
 
 def _with_base_dir(model: ir.Model, folder: str | None) -> ir.Model:

@@ -24,10 +24,10 @@ __all__ = [
     "FileTensor",
     "MessageTensor",
     "bytes_needed",
+    "file_tensor_of",
     "own_tensor",
     "props_of",
     "reference_to",
-    "within_reach",
 ]
 
 
@@ -176,7 +176,7 @@ def _described(tensor: ir.ExternalTensor) -> dict[str, Any]:
     }
 
 
-def within_reach(tensor: ir.ExternalTensor, folders: Sequence[str], files: DataFiles) -> FileTensor:
+def file_tensor_of(tensor: ir.ExternalTensor, folders: Sequence[str], files: DataFiles) -> FileTensor:
     """Return a tensor that reads the external data of ``tensor``.
 
     The location of the data is relative to ``folders[0]``. ``folders`` is the result of ``folders_of``. Raise UnreadableData if the

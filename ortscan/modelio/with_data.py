@@ -64,7 +64,7 @@ def write_with_data(loaded: LoadedModel, slots: Sequence[Slot], output: Path, ta
     read = [tensor.data for tensor in (slot.get() for slot in slots) if isinstance(tensor, FileTensor)]
     used = list(dict.fromkeys([*loaded.files, *read]))
     location = data_path(target, source, used)
-    overwritten = [file for file in used if any(file.is_now_at(path) for path in (location.settled, *location.obsolete) if path)]
+    overwritten = [file for file in used if any(file.is_now_at(path) for path in (location.final_path, *location.obsolete) if path)]
     with Replacement() as files:
         data = files.open(location.path)
         moved = _write_data(outside, data, location.path.name)
@@ -77,11 +77,11 @@ def write_with_data(loaded: LoadedModel, slots: Sequence[Slot], output: Path, ta
         again = Replacement()
         try:
             files.commit()
-            if location.settled is not None:
+            if location.final_path is not None:
                 with suppress(OSError):  # if the disk is too full for a copy, the data keeps its first name
                     copied = DataFile(str(location.path), hold=False)
-                    copied.append_to(again.open(location.settled), 0, copied.size)
-                    write_model(_renamed(proto, location.settled.name), target, again)
+                    copied.append_to(again.open(location.final_path), 0, copied.size)
+                    write_model(_renamed(proto, location.final_path.name), target, again)
                     again.commit()
         finally:
             run_twice(lambda: _tidy(location, files, again))
@@ -94,18 +94,18 @@ def _tidy(location: DataPath, files: Replacement, again: Replacement) -> None:
     again.clear()
     if not files.is_done:
         return
-    unneeded = [] if location.settled is None else [location.path if again.is_done else location.settled]
+    unneeded = [] if location.final_path is None else [location.path if again.is_done else location.final_path]
     for path in (*unneeded, *location.obsolete):
         with suppress(OSError):
             path.unlink()
 
 
 def _write_beside(data: Path, proto: onnx.ModelProto, target: Path, location: DataPath) -> None:
-    """Write ``proto`` to ``target`` with references to the existing data file ``location.settled``.
+    """Write ``proto`` to ``target`` with references to the existing data file ``location.final_path``.
 
     ``data`` is the file to which ``proto`` refers now. Raise ModelFileError unless both data files have the same content.
     """
-    existing = location.settled
+    existing = location.final_path
     assert existing is not None
     if existing.is_symlink() or not filecmp.cmp(data, existing, shallow=False):
         raise ModelFileError(

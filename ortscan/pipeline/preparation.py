@@ -185,7 +185,7 @@ def inline_what_rules_change(model: ir.Model, target: Abilities, rules: Sequence
         rules: the rules that may change recurrent nodes.
         runs_plans: True if the target runs loop plans. Functions that contain a loop plan are then not inlined.
     """
-    messages = _inlining_notes(inline_functions_with_loops(model, stay=DOMAIN if runs_plans else ""), "holds a loop")
+    messages = _inlining_notes(inline_functions_with_loops(model, except_domain=DOMAIN if runs_plans else ""), "holds a loop")
     if has_loops(model):
         crossed = functions_with_cast_transposes(model)
         messages += _inlining_notes(inline_functions(model, lambda function: function in crossed), FUSED_PART)
@@ -207,4 +207,4 @@ def _has_nodes_that_must_change(model: ir.Model, target: Abilities, rules: Seque
 
 def _inlining_notes(outcome: Inlining, reason: str) -> list[str]:
     messages = [f"inlined the function {name}, which {reason}" for name in outcome.inlined]
-    return messages + [f"did not inline the function {name}: {obstacle}" for name, obstacle in outcome.kept]
+    return messages + [f"did not inline the function {name}: {obstacle}" for name, obstacle in outcome.not_inlined]

@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ortscan.modelio import AnyModel, LoadedModel, ModelLike, with_inputs_built_in
+from ortscan.modelio import AnyModel, LoadedModel, ModelLike, with_constant_inputs
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.modelio.source import open_source
 from ortscan.option_types import check_flags
 from ortscan.pipeline.fixed_shapes import fixed_sizes, merged_shapes
 from ortscan.pipeline.preparation import InOpset, load_in_opset
 from ortscan.pipeline.stages import STAGES, CheckedOptions, Work
-from ortscan.rule_choice import left_out, names_of, rules_for, wanted
+from ortscan.rule_choice import names_of, passes_with_added_rules, rules_for, skipped_model_rules
 from ortscan.running.specs import input_specs
 from ortscan.soundness.lacking import fit_versions
 from ortscan.targets import target_named
@@ -84,10 +84,10 @@ class Rewriting:
         skip = names_of("skip", values["skip"])
         typical = self._sizes(given_shapes(values["shapes"]), values["dims"], "dims")
         self.fixed = self._sizes(fixed_sizes(values["fix_shapes"]), values["fix_dims"], "fix_dims")
-        passes = wanted(values["passes"], target, custom_ops=values["custom_ops"], native=values["native"])
+        passes = passes_with_added_rules(values["passes"], target, custom_ops=values["custom_ops"], native=values["native"])
         rules = rules_for(passes, skip)
-        self._chosen = CheckedOptions(target, rules, left_out(skip), typical, self.fixed, values, debug, progress)
-        self.model = with_inputs_built_in(self.model, values["fix_inputs"], values["freeze"])
+        self._chosen = CheckedOptions(target, rules, skipped_model_rules(skip), typical, self.fixed, values, debug, progress)
+        self.model = with_constant_inputs(self.model, values["fix_inputs"], values["freeze"])
         self._written_out = frozenset[str]()
         self.sizes = merged_shapes(typical, self.fixed)
 
@@ -110,14 +110,14 @@ class Rewriting:
             vetoes: the patches to leave out.
             opset: the opset to use instead of the option ``opset``; None to use the option.
         """
-        wanted, abilities = self.opset if opset is None else opset, self._chosen.target.abilities
-        start = load_in_opset(self.model, wanted, abilities, self._chosen.node_rules, self.runtime)
+        passes_with_added_rules, abilities = self.opset if opset is None else opset, self._chosen.target.abilities
+        start = load_in_opset(self.model, passes_with_added_rules, abilities, self._chosen.node_rules, self.runtime)
         vetoes = vetoes or Vetoes()
         report, touched = self._rewrite(start, stop_after, vetoes)
         while stop_after is None and (vain := not_worth_rolling(report, self._chosen.rules) - self._written_out):
             self._written_out |= vain
             vetoes.patches.clear()
-            start = load_in_opset(self.model, wanted, abilities, self._chosen.node_rules, self.runtime)
+            start = load_in_opset(self.model, passes_with_added_rules, abilities, self._chosen.node_rules, self.runtime)
             report, touched = self._rewrite(start, stop_after, vetoes)
         if start.migration is not None and not start.needed and not report.changed and stop_after is None:
             start = load_in_opset(self.model, "keep", abilities)

@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from ortscan.modelio import declare_negative_sizes_free, restore_interface, retake_interface
+from ortscan.modelio import declare_current_types, declare_negative_sizes_free, restore_interface
 from ortscan.ort.sessions import evaluate, has_kernel
 from ortscan.pipeline.fixed_shapes import FixedShapes, size_hints
 from ortscan.pipeline.notes import note_python_ops, note_replaceable_defaults, note_where_loops_run, target_line
@@ -168,7 +168,7 @@ def _tidy(work: Work) -> None:
     tidy(work.ctx)
     if work.fixed is not None:
         work.fixed.put_into_outputs(work.ctx)
-        retake_interface(work.start.loaded)
+        declare_current_types(work.start.loaded)
     declare_negative_sizes_free(work.start.loaded)
     detach_unproven_outputs(work.ctx, work.start.loaded.interface.output_shapes)
     restore_interface(work.start.loaded)

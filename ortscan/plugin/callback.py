@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 from ortscan.plugin.planning import planned, rewritten
 
-__all__ = ["Asked", "answer_questions", "recorded"]
+__all__ = ["PlanRequest", "answer_plan_requests", "record_plan_requests"]
 
-_ASKED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_void_p)
+_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_void_p)
 
 
-class Asked(NamedTuple):
+class PlanRequest(NamedTuple):
     """A request for a plan.
 
     Attributes:
@@ -38,55 +38,55 @@ class Asked(NamedTuple):
 class _Recording(threading.local):
     """The recorded requests of each thread.
 
-    ``asked`` is None while the requests of the thread are not recorded.
+    ``requests`` is None while this thread does not record requests.
     """
 
-    asked: list[Asked] | None = None
+    requests: list[PlanRequest] | None = None
 
 
 _recording = _Recording()
 
 
 @contextmanager
-def recorded() -> Iterator[list[Asked]]:
+def record_plan_requests() -> Iterator[list[PlanRequest]]:
     """Record the requests of this thread, and yield the list that receives them.
 
     While requests are recorded, a loop without a plan is rewritten with all rules to answer the request. This is slow.
     """
-    asked: list[Asked] = []
-    _recording.asked = asked
+    requests: list[PlanRequest] = []
+    _recording.requests = requests
     try:
-        yield asked
+        yield requests
     finally:
-        _recording.asked = None
+        _recording.requests = None
 
 
 @functools.cache
-def answer_questions(path: Path) -> None:
+def answer_plan_requests(path: Path) -> None:
     """Load the native library at ``path``, and make it request plans from this process."""
     library = ctypes.CDLL(str(path))
     set_planner, answer = library.ortscan_set_planner, library.ortscan_answer
-    set_planner.argtypes, set_planner.restype = [_ASKED], None
+    set_planner.argtypes, set_planner.restype = [_CALLBACK], None
     answer.argtypes, answer.restype = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t], None
 
     def ask(model: int, count: int, title: bytes, question: int) -> None:
         try:
             loop, name = ctypes.string_at(model, count), title.decode(errors="replace")
-            plan = planned(loop, name) if _recording.asked is None else _answer_and_record(loop, name, _recording.asked)
+            plan = planned(loop, name) if _recording.requests is None else _answer_and_record(loop, name, _recording.requests)
             if plan is not None:
                 answer(question, plan, len(plan))
         except BaseException:  # no exception may reach C
             return
 
-    asked = _ASKED(ask)
-    set_planner(asked)
-    _in_use.append(asked)
-    atexit.register(set_planner, _ASKED())
+    callback = _CALLBACK(ask)
+    set_planner(callback)
+    _in_use.append(callback)
+    atexit.register(set_planner, _CALLBACK())
 
 
-def _answer_and_record(model: bytes, title: str, asked: list[Asked]) -> bytes | None:
-    answer = next((each.answer for each in asked if each.model == model), None) or planned(model, title) or rewritten(model)
-    asked.append(Asked(model, title, answer))
+def _answer_and_record(model: bytes, title: str, requests: list[PlanRequest]) -> bytes | None:
+    answer = next((each.answer for each in requests if each.model == model), None) or planned(model, title) or rewritten(model)
+    requests.append(PlanRequest(model, title, answer))
     return answer
 
 

@@ -19,7 +19,7 @@ from ortscan.edge.border import wrap_errors
 from ortscan.errors import OptionError
 from ortscan.native.library import library_path, register_library, why_not
 from ortscan.ort.sessions import entry_of
-from ortscan.plugin.callback import answer_questions
+from ortscan.plugin.callback import answer_plan_requests
 from rewrites.base.errors import is_raised_by
 from rewrites.base.plain_text import one_line
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ortscan.modelio import ModelLike
 
-__all__ = ["PROVIDER", "put_on", "register", "register_plugin"]
+__all__ = ["PROVIDER", "add_provider", "register", "register_plugin"]
 
 
 PROVIDER = "OrtscanExecutionProvider"
@@ -85,7 +85,7 @@ def register(session_options: "ort.SessionOptions", model: "ModelLike | None" = 
         register_library(session_options)
     if (why := _why_not(session_options)) is None:
         try:
-            put_on(session_options, {})
+            add_provider(session_options, {})
         except OptionError as error:
             why = str(error)
     if why is not None:
@@ -122,10 +122,10 @@ def register_plugin(session_options: "ort.SessionOptions") -> "ort.SessionOption
 
     if not isinstance(session_options, ort.SessionOptions):
         raise OptionError(f"register_plugin needs onnxruntime.SessionOptions, not {type(session_options).__name__}.")
-    return session_options if os.environ.get("ORTSCAN_NATIVE") == "0" else put_on(session_options, {})
+    return session_options if os.environ.get("ORTSCAN_NATIVE") == "0" else add_provider(session_options, {})
 
 
-def put_on(options: "ort.SessionOptions", settings: Mapping[str, str]) -> "ort.SessionOptions":
+def add_provider(options: "ort.SessionOptions", settings: Mapping[str, str]) -> "ort.SessionOptions":
     """Add ortscan's provider to ``options`` unless it has been added already. Return ``options``.
 
     ``settings`` are the settings of the provider. With ``{"ask": "1"}``, the provider requests a plan for each loop even if the
@@ -136,12 +136,12 @@ def put_on(options: "ort.SessionOptions", settings: Mapping[str, str]) -> "ort.S
         raise OptionError(f"register_plugin needs ortscan's library: {why_not()}")
     with _lock:
         if options not in _registered:
-            _put_on(options, path, settings)
+            _add_devices(options, path, settings)
             _registered.add(options)
     return options
 
 
-def _put_on(options: "ort.SessionOptions", path: Path, settings: Mapping[str, str]) -> None:
+def _add_devices(options: "ort.SessionOptions", path: Path, settings: Mapping[str, str]) -> None:
     """Add ortscan's provider to ``options``, and also the CPU provider.
 
     Without the CPU provider, onnxruntime would warn that it uses a device that was not added.
@@ -154,7 +154,7 @@ def _put_on(options: "ort.SessionOptions", path: Path, settings: Mapping[str, st
         ours, processors = _devices(PROVIDER), _devices(_CPU)
         if not ours:
             raise OptionError(f"register_plugin needs onnxruntime 1.24 or newer, but {ort.__version__} is installed.")
-        answer_questions(path)
+        answer_plan_requests(path)
         is_first = not options.has_providers()
         options.add_provider_for_devices(ours[:1], dict(settings))
         if is_first:  # otherwise the CPU may be added already, and onnxruntime rejects duplicates

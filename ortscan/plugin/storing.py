@@ -16,8 +16,8 @@ from ortscan.errors import OptionError
 from ortscan.modelio.destination import Replacement
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.reading import PROTOBUF_LIMIT, format_of, read
-from ortscan.plugin.callback import Asked, recorded
-from ortscan.plugin.register import put_on
+from ortscan.plugin.callback import PlanRequest, record_plan_requests
+from ortscan.plugin.register import add_provider
 from rewrites.base.errors import ModelFileError, is_raised_by
 from rewrites.base.plain_text import one_line
 
@@ -34,7 +34,7 @@ _VARINT, _EIGHT, _LENGTH, _FOUR = 0, 1, 2, 5
 
 
 @wrap_errors
-def store_plans(model: Path, output: Path) -> list[Asked]:
+def store_plans(model: Path, output: Path) -> list[PlanRequest]:
     """Write a copy of a model file with the plans of its loops. Return all requests for plans.
 
     Plans that the file already contains are replaced. The rest of the file is copied byte by byte. The result has one request for
@@ -53,11 +53,11 @@ def store_plans(model: Path, output: Path) -> list[Asked]:
         raise OptionError("plans can only be stored in models in protobuf format, with names such as .onnx or .pb.")
     if any(locations_in(proto)) and model.parent.resolve() != output.parent.resolve():
         raise ModelFileError(f"{model} has external data, so its copy with plans must be in the same folder.")
-    with recorded() as asked:
+    with record_plan_requests() as requests:
         for options in _all_options():
             _load(model, options)
     bare = b"".join(_without_plans(memoryview(model.read_bytes())))
-    answers = {_key(each.model): each.answer for each in asked if each.answer is not None}
+    answers = {_key(each.model): each.answer for each in requests if each.answer is not None}
     content = bare + b"".join(_entry(key, answer) for key, answer in sorted(answers.items()))
     if len(content) > PROTOBUF_LIMIT:
         raise ModelFileError(f"{model} would exceed the size limit of a model with its plans.")
@@ -67,7 +67,7 @@ def store_plans(model: Path, output: Path) -> list[Asked]:
             files.commit()
     except OSError as error:
         raise ModelFileError(f"{output} cannot be written: {error.strerror or error}.") from error
-    return list({each.title: each for each in asked}.values())
+    return list({each.title: each for each in requests}.values())
 
 
 def _all_options() -> Iterator["ort.SessionOptions"]:
@@ -81,7 +81,7 @@ def _all_options() -> Iterator["ort.SessionOptions"]:
         options = ort.SessionOptions()
         options.graph_optimization_level = level
         options.log_severity_level = 4
-        yield put_on(options, {"ask": "1"})
+        yield add_provider(options, {"ask": "1"})
 
 
 def _load(model: Path, options: "ort.SessionOptions") -> None:

@@ -13,8 +13,8 @@ import onnx_ir as ir
 
 from ortscan.modelio import inline_functions
 from ortscan.modelio.protos import hide_map_types
-from ortscan.modelio.refusals import called_nodes
-from ortscan.modelio.slots import own_ir
+from ortscan.modelio.refusals import count_called_nodes
+from ortscan.modelio.slots import ir_with_own_tensors
 from ortscan.ort.installed import newest_opset
 from ortscan.running.specs import SessionSpec
 from rewrites.analysis.shapes.inference import infer_model
@@ -64,10 +64,10 @@ def analyse(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> Analysis:
 
     Weights are not read. Functions are inlined unless the result would be very large. ``specs`` declare the shapes of the inputs.
     """
-    model = own_ir(hide_map_types(proto, "the model"))
+    model = ir_with_own_tensors(hide_map_types(proto, "the model"))
     if "" not in model.opset_imports:
         model.opset_imports[""] = model.opset_imports.get("ai.onnx") or newest_opset()
-    if called_nodes(proto) <= _MOST_INLINED:
+    if count_called_nodes(proto) <= _MOST_INLINED:
         inline_functions(model, lambda _: True)
     inputs = {value.name: value for value in model.graph.inputs}
     symbols: dict[str, str] = {}

@@ -18,11 +18,11 @@ from rewrites.python_ops.names import DOMAIN
 if TYPE_CHECKING:
     from ortscan.session.optimizing import Optimized
 
-__all__ = ["Slot", "fresh"]
+__all__ = ["CacheSlot", "fresh"]
 
 
 @dataclass(frozen=True)
-class Slot:
+class CacheSlot:
     """The place in the cache where an optimised model will be stored.
 
     Attributes:
@@ -35,11 +35,14 @@ class Slot:
     key: str
     fingerprint: Sequence[str]
 
-    def fits(self, source: SessionSource, locations: Sequence[str]) -> bool:
-        """Return True if the result of optimising ``source`` may be stored under the key.
+    def may_store(self, source: SessionSource, locations: Sequence[str]) -> bool:
+        """Return True if no file of the model was changed since the key was computed.
 
-        The result does not fit if a file of the model was changed after the key was computed, or while it was read. ``locations``
-        are the locations of external data in the model that was optimised.
+        Otherwise the result of optimising ``source`` must not be stored under the key.
+
+        Args:
+            source: the model.
+            locations: the locations of external data in the model that was optimised.
         """
         with suppress(OSError, OrtscanError):
             is_same = digest_of_bytes(source.content) == self.fingerprint[0] and set(locations) <= set(source.outline.locations)
@@ -47,34 +50,34 @@ class Slot:
         return False
 
 
-def fresh(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
+def fresh(source: SessionSource, options: Mapping[str, Any], slot: CacheSlot | None) -> Prepared:
     """Optimise a model, and return the model to open.
 
     Store the result in ``slot`` if there is one, unless a file of the model has changed meanwhile. Raise VerificationFailed if the
     result differs from the original, and the errors of ``optimized``.
     """
-    from ortscan.session.optimizing import let_go, optimized
+    from ortscan.session.optimizing import free_weights, optimized
 
     result = optimized(source, options)
     report = result.report
     facts = Facts(os.path.abspath(source.path) if source.path is not None else "", report=report.to_dict())
-    if slot is not None and not slot.fits(source, result.locations):
+    if slot is not None and not slot.may_store(source, result.locations):
         slot = None
     try:
         if result.refuted:
-            _keep(slot, replace(facts, report=None, refuted=result.refuted))
+            _store_facts(slot, replace(facts, report=None, refuted=result.refuted))
             raise VerificationFailed(result.refuted)
         if report.changed:
             return _written(source, result, facts, slot)
     finally:
-        let_go(result.loaded)
+        free_weights(result.loaded)
     unchanged = unmodified(source, "unchanged")
     unchanged.applied.make_report = lambda: report
-    _keep(slot, replace(facts, python_ops=unchanged.python_ops))
+    _store_facts(slot, replace(facts, python_ops=unchanged.python_ops))
     return unchanged
 
 
-def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: Slot | None) -> Prepared:
+def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: CacheSlot | None) -> Prepared:
     """Return the optimised model for a session, and store it in the cache if possible.
 
     If the model exceeds the size limit of serialised models, it is written to a temporary folder instead, and not cached.
@@ -103,7 +106,7 @@ def _written(source: SessionSource, result: "Optimized", facts: Facts, slot: Slo
     return Prepared(applied, None, content, python_ops, source if locations else None, locations)
 
 
-def _keep(slot: Slot | None, facts: Facts) -> None:
+def _store_facts(slot: CacheSlot | None, facts: Facts) -> None:
     """Store an entry in ``slot`` that has ``facts`` but no model. Do nothing if ``slot`` is None.
 
     If the entry cannot be written, the error is ignored, and the next session computes the facts again.

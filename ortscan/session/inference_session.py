@@ -18,8 +18,8 @@ from ortscan.errors import OptionError, OrtscanError, OrtscanWarning
 from ortscan.native.library import library_path, register_library
 from ortscan.ort.sessions import entry_of
 from ortscan.session.applied import Applied, Prepared, in_words
-from ortscan.session.opening import FOLDER_ENTRY, opened
-from ortscan.session.preparing import as_path_or_bytes, at_work, forget, is_at_work, prepare
+from ortscan.session.opening import FOLDER_ENTRY, model_to_open
+from ortscan.session.preparing import as_path_or_bytes, creates_own_sessions, forget, own_sessions, prepare
 from ortscan.session.provider_target import target_of
 from ortscan.session.running import FixedInputs, Running
 from ortscan.session.settings import Settings, read_settings, warn_of_mistyped
@@ -88,12 +88,12 @@ class InferenceSession(Running):
         onnxruntime's class calls this method in its constructor and in ``set_providers``.
         """
         arguments = (providers, provider_options, disabled_optimizers)
-        if is_at_work():
+        if creates_own_sessions():
             super()._create_inference_session(*arguments)
             return
         if not isinstance(self._sess_options, ort.SessionOptions | None):
             self.ortscan = Applied("original", f"sess_options is {type(self._sess_options).__name__}, not SessionOptions")
-            with at_work():
+            with own_sessions():
                 super()._create_inference_session(*arguments)
             return
         settings = self._ortscan_settings()
@@ -190,7 +190,7 @@ class InferenceSession(Running):
                 with not_while_forking():
                     register_python(self._sess_options)
             register_library(self._sess_options)
-            with at_work(), not_while_forking(), opened(prepared, self._sess_options, is_ours) as (path, content):
+            with own_sessions(), not_while_forking(), model_to_open(prepared, self._sess_options, is_ours) as (path, content):
                 if not prepared.is_original:
                     self._model_path, self._model_bytes = path, content
                 super()._create_inference_session(*arguments)
@@ -209,7 +209,7 @@ class InferenceSession(Running):
         onnxruntime first opens the original, and raises its own error if it cannot read it.
         """
         if isinstance(problem, OSError):
-            with at_work():
+            with own_sessions():
                 super()._create_inference_session(*arguments)
         raise OrtscanError(f"{self._ortscan_name()} could not be optimised: {in_words(problem)}") from problem
 
@@ -218,7 +218,7 @@ class InferenceSession(Running):
 
     def _ortscan_open_original(self, problem: Exception | None, arguments: tuple[Any, ...]) -> None:
         try:
-            with at_work():
+            with own_sessions():
                 super()._create_inference_session(*arguments)
         except Exception as error:
             raise error from problem

@@ -31,13 +31,15 @@ from rewrites.base.errors import ModelFileError
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-__all__ = ["FOLDER_ENTRY", "opened"]
+__all__ = ["FOLDER_ENTRY", "model_to_open"]
 
 FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
 
 
 @contextlib.contextmanager
-def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bool) -> Iterator[tuple[str | None, bytes | None]]:
+def model_to_open(
+    prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bool
+) -> Iterator[tuple[str | None, bytes | None]]:
     """Yield the model for a session to open: a file as (path, None), or bytes as (None, bytes).
 
     Open the session inside the ``with`` block, because temporary files are removed when the block ends.
@@ -58,12 +60,12 @@ def opened(prepared: Prepared, options: "ort.SessionOptions | None", is_ours: bo
         yield None, content
         return
     model = _Model(content, prepared.data_of, prepared.locations)
-    folder = next((each for each in map(os.path.realpath, prepared.data_of.data_folders) if model.is_of(each)), None)
+    folder = next((each for each in map(os.path.realpath, prepared.data_of.data_folders) if model.has_all_data_in(each)), None)
     with contextlib.ExitStack() as stack:
         if is_ours and folder is not None:
             assert options is not None
             options.add_session_config_entry(FOLDER_ENTRY, folder)
-            yield None, model.below(folder)
+            yield None, model.relative_to(folder)
         else:
             yield _beside_its_data(model, folder, stack), None
 
@@ -85,15 +87,14 @@ class _Model:
         if self._in_memory:
             self.files = {location: path for location, path in self.files.items() if os.path.exists(path)}
 
-    def is_of(self, folder: str) -> bool:
+    def has_all_data_in(self, folder: str) -> bool:
         """Return True if all data files are in ``folder`` or its subfolders."""
         return all(is_below(path, folder) for path in self.files.values())
 
-    def below(self, folder: str) -> bytes:
-        """Return the model as bytes that can be opened in ``folder``.
+    def relative_to(self, folder: str) -> bytes:
+        """Return the serialised model with locations of external data relative to ``folder``.
 
-        The locations of external data become paths relative to ``folder``. They contain no symbolic links, because onnxruntime does
-        not follow such links.
+        The locations contain no symbolic links, because onnxruntime does not follow links.
         """
         names = {location: os.path.relpath(path, folder) for location, path in self.files.items()}
         if self._in_memory or all(location == name for location, name in names.items()):
@@ -115,9 +116,9 @@ def _beside_its_data(model: _Model, folder: str | None, stack: contextlib.ExitSt
         path = os.path.join(folder, name)
         stack.callback(run_twice, lambda: _unlink(path))
         with contextlib.suppress(OSError):
-            _write(path, model.below(folder))
+            _write(path, model.relative_to(folder))
             return path
-    own = _gathered(model.files, os.link, stack) or _gathered(model.files, shutil.copyfile, stack)
+    own = _folder_with(model.files, os.link, stack) or _folder_with(model.files, shutil.copyfile, stack)
     if own is None:
         raise OSError(errno.EIO, "the external data can neither be linked nor copied to a folder where onnxruntime finds it")
     path = os.path.join(own, name)
@@ -125,19 +126,19 @@ def _beside_its_data(model: _Model, folder: str | None, stack: contextlib.ExitSt
     return path
 
 
-def _gathered(files: Mapping[str, str], bring: Callable[[str, str], object], stack: contextlib.ExitStack) -> str | None:
-    """Return a new temporary folder with all ``files``, or None if ``bring`` fails.
+def _folder_with(files: Mapping[str, str], link_or_copy: Callable[[str, str], object], stack: contextlib.ExitStack) -> str | None:
+    """Return a new temporary folder with all ``files``, or None if ``link_or_copy`` raises OSError.
 
     Args:
         files: the real paths of the data files by location. In the new folder, each file is at the path that its location names.
-        bring: a function that links or copies a file, called with the old and the new path.
+        link_or_copy: a function that links or copies one file. It gets the old and the new path.
         stack: the stack that removes the folder at the end.
     """
     folder = stack.enter_context(TemporaryFolder())
     try:
         for location, path in files.items():
             os.makedirs(os.path.dirname(os.path.join(folder, location)), 0o700, exist_ok=True)
-            bring(path, os.path.join(folder, location))
+            link_or_copy(path, os.path.join(folder, location))
     except OSError:
         return None
     return str(folder)

@@ -26,7 +26,7 @@ from ortscan.cache.ownership import write_own
 from ortscan.cache.store import MODEL
 from ortscan.errors import OrtscanWarning
 from ortscan.session.applied import Prepared
-from ortscan.session.fresh import Slot, fresh
+from ortscan.session.fresh import CacheSlot, fresh
 from ortscan.session.source import SessionSource
 from rewrites.base import errors
 from rewrites.base.errors import LimitExceeded, OrtscanError
@@ -43,7 +43,7 @@ _LONGEST_START, _LONGEST = 60.0, 1800.0
 _PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
 
 
-def fresh_in_subprocess(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared | None:
+def fresh_in_subprocess(source: SessionSource, options: Mapping[str, Any], slot: CacheSlot | None) -> Prepared | None:
     """Do the same as ``fresh.fresh``, but in a subprocess.
 
     Return None if no subprocess can be started, or if it cannot write the optimised model. Raise the errors of ``fresh``, and
@@ -79,7 +79,7 @@ def _killed_after(seconds: float, process: "subprocess.Popen[bytes]") -> Iterato
         timer.cancel()
 
 
-def _request(source: SessionSource, options: Mapping[str, Any], slot: Slot | None, spare: Path) -> dict[str, Any]:
+def _request(source: SessionSource, options: Mapping[str, Any], slot: CacheSlot | None, spare: Path) -> dict[str, Any]:
     return {
         "source": (source.path, source.folder, source.is_in_memory),
         "bytes": None if source.serialized is None else len(source.serialized),

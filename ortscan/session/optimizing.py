@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 from ortscan.verb_options import REWRITING_OPTIONS
 
-__all__ = ["Optimized", "known_outputs", "let_go", "optimized", "rewritten", "serialised_with_references"]
+__all__ = ["Optimized", "free_weights", "known_outputs", "optimized", "rewritten", "serialised_with_references"]
 
 _FATAL = 4
 _KnownOutputs = Mapping[str, tuple[int, Sequence[int | str | None]]]
@@ -120,7 +120,7 @@ def rewritten(model: ModelLike, options: Mapping[str, Any], level: Level | None,
     return result
 
 
-def let_go(loaded: LoadedModel) -> None:
+def free_weights(loaded: LoadedModel) -> None:
     """Free the weights of a model that is no longer needed.
 
     The model has reference cycles, which would keep the weights in memory until the next garbage collection.

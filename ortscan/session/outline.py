@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 from ortscan.verb_options import OPTIMIZE_OPTIONS
 
-__all__ = ["LEAST_STEPS", "Node", "Outline", "fields_of", "may_be_changed", "number_at", "outline_of"]
+__all__ = ["LEAST_STEPS", "Node", "Outline", "fields_of", "may_be_changed", "varint_at", "outline_of"]
 
 LEAST_STEPS = 4
 """A copy of ``rewrites.loop_form.written_out.chains.LEAST_STEPS``, whose import takes half a second."""
@@ -151,14 +151,14 @@ def fields_of(content: "bytes | mmap", within: tuple[int, int]) -> Iterator[tupl
     """
     at, end = within
     while at < end:
-        tag, at = number_at(content, at)
+        tag, at = varint_at(content, at)
         kind, start = tag & 7, at
         if kind == _VARINT:
-            _, at = number_at(content, at)
+            _, at = varint_at(content, at)
         elif kind in _SIZES:
             at += _SIZES[kind]
         elif kind == _BYTES:
-            size, start = number_at(content, at)
+            size, start = varint_at(content, at)
             at = start + size
         else:
             raise KeyError(kind)
@@ -167,7 +167,7 @@ def fields_of(content: "bytes | mmap", within: tuple[int, int]) -> Iterator[tupl
         yield tag >> 3, kind, start, at
 
 
-def number_at(content: "bytes | mmap", at: int) -> tuple[int, int]:
+def varint_at(content: "bytes | mmap", at: int) -> tuple[int, int]:
     """Return the variable-length integer that begins at the position ``at``, and the position after it.
 
     Raise KeyError if the integer has more than 64 bits.

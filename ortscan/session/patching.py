@@ -50,18 +50,18 @@ def patched(**options: Any) -> Iterator[type]:
     """
     from ortscan.session.inference_session import InferenceSession
     from ortscan.session.running import Running
-    from ortscan.session.settings import spelled
+    from ortscan.session.settings import entry_texts
 
     original = Running.__mro__[1]
 
     class PatchedSession(InferenceSession, metaclass=_StandIn):
         __doc__ = InferenceSession.__doc__
-        _ortscan_defaults = spelled(options)
+        _ortscan_defaults = entry_texts(options)
         _ortscan_replaces = original
 
     PatchedSession.__name__ = PatchedSession.__qualname__ = "InferenceSession"
     with _lock:
-        _exchange(_active[-1] if _active else original, PatchedSession)
+        _replace_class(_active[-1] if _active else original, PatchedSession)
         _active.append(PatchedSession)
     try:
         yield PatchedSession
@@ -70,10 +70,10 @@ def patched(**options: Any) -> Iterator[type]:
             was_last = _active[-1] is PatchedSession
             _active.remove(PatchedSession)
             if was_last:
-                _exchange(PatchedSession, _active[-1] if _active else original)
+                _replace_class(PatchedSession, _active[-1] if _active else original)
 
 
-def _exchange(old: type, new: type) -> None:
+def _replace_class(old: type, new: type) -> None:
     for module in list(sys.modules.values()):
         if not isinstance(module, ModuleType) or _is_off_limits(module.__name__):
             continue

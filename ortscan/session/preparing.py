@@ -13,13 +13,13 @@ from ortscan.base.forks import ForkSafeLock
 from ortscan.base.messages import warn
 from ortscan.base.paths import is_pipe
 from ortscan.base.temporary import TemporaryFolder
-from ortscan.cache.digests import key_of
+from ortscan.cache.digests import entry_key
 from ortscan.cache.location import cache_folder
-from ortscan.cache.lock import one_at_a_time
+from ortscan.cache.lock import entry_lock
 from ortscan.cache.ownership import why_not_trusted
 from ortscan.cache.store import PARTS, Entry, Store
 from ortscan.session.applied import Applied, Prepared, unmodified
-from ortscan.session.fresh import Slot, fresh
+from ortscan.session.fresh import CacheSlot, fresh
 from ortscan.session.outline import may_be_changed
 from ortscan.session.settings import Settings
 from ortscan.session.source import SessionSource
@@ -28,7 +28,7 @@ from rewrites.base.errors import VerificationFailed
 if TYPE_CHECKING:
     from rewrites.base.report import RewriteReport
 
-__all__ = ["as_path_or_bytes", "at_work", "forget", "is_at_work", "prepare"]
+__all__ = ["as_path_or_bytes", "creates_own_sessions", "forget", "own_sessions", "prepare"]
 
 _LARGE = 16 << 20
 """Models of at least this many bytes are optimised in a subprocess, because that takes much memory."""
@@ -39,20 +39,20 @@ _one_at_a_time = ForkSafeLock()
 
 
 @contextlib.contextmanager
-def at_work() -> Iterator[None]:
+def own_sessions() -> Iterator[None]:
     """Mark this thread while the ``with`` block runs, so that models of sessions are not optimised.
 
     The sessions that a marked thread creates are for ortscan's own use.
     """
-    before, _busy.on = is_at_work(), True
+    before, _busy.on = creates_own_sessions(), True
     try:
         yield
     finally:
         _busy.on = before
 
 
-def is_at_work() -> bool:
-    """Return True if this thread is inside a ``with at_work()`` block."""
+def creates_own_sessions() -> bool:
+    """Return True if this thread is inside a ``with own_sessions()`` block."""
     return getattr(_busy, "on", False)
 
 
@@ -112,7 +112,7 @@ def prepare(source: SessionSource, settings: Settings, target: str, look_up: boo
     elif source.in_ort_format:
         prepared = Prepared(Applied("original", "the model is in onnxruntime's own format"))
     else:
-        with at_work():
+        with own_sessions():
             prepared = _prepared(source, settings, _options(settings, target), look_up)
     prepared.applied.target = str(settings.options.get("target", target))
     prepared.applied.seconds = time.perf_counter() - started
@@ -140,11 +140,11 @@ def _prepared(source: SessionSource, settings: Settings, options: Mapping[str, A
             prepared.applied.why = store
         return prepared
     fingerprint = source.fingerprint()
-    slot = Slot(store, key_of(fingerprint, options), fingerprint)
+    slot = CacheSlot(store, entry_key(fingerprint, options), fingerprint)
     entry = store.get(slot.key) if look_up else None
     if entry is not None:
         return _cached(source, entry)
-    with one_at_a_time(store.folder, slot.key, source.size) as waited, _one_at_a_time:
+    with entry_lock(store.folder, slot.key, source.size) as waited, _one_at_a_time:
         entry = store.get(slot.key) if look_up else None
         if entry is None and not waited:
             return _optimised(source, options, slot)
@@ -183,7 +183,7 @@ def _warn_of_untrusted(folder: Path, why: str) -> None:
     )
 
 
-def _optimised(source: SessionSource, options: Mapping[str, Any], slot: Slot | None) -> Prepared:
+def _optimised(source: SessionSource, options: Mapping[str, Any], slot: CacheSlot | None) -> Prepared:
     """Optimise a model: in a subprocess if it is large, otherwise in this process.
 
     If no subprocess can be started, a large model is optimised in this process too. Raise the errors of ``fresh``.

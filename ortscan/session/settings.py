@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ortscan.base.messages import warn
 from ortscan.cache.location import check_folder
-from ortscan.option_texts import byte_size, flag
+from ortscan.option_texts import read_byte_size, read_flag
 from ortscan.ort.sessions import entry_of
 from ortscan.verb_options import OPTIMIZE_OPTIONS
 from rewrites.base.errors import OptionError
@@ -22,7 +22,7 @@ from rewrites.base.plain_text import did_you_mean, shown
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-__all__ = ["OPTIONS", "PREFIX", "Settings", "read_settings", "spelled", "warn_of_mistyped"]
+__all__ = ["OPTIONS", "PREFIX", "Settings", "entry_texts", "read_settings", "warn_of_mistyped"]
 
 PREFIX = "ortscan."
 
@@ -37,11 +37,11 @@ OPTIONS: dict[str, Callable[[str], Any]] = {
 """The options of ``optimize`` that a session accepts, each with the function that reads it."""
 
 _OWN: dict[str, Callable[[str], Any]] = {
-    "enable": flag,
-    "strict": flag,
-    "cache": flag,
+    "enable": read_flag,
+    "strict": read_flag,
+    "cache": read_flag,
     "cache_dir": _folder,
-    "cache_size": byte_size,
+    "cache_size": read_byte_size,
 }
 
 _KNOWN = frozenset((*_OWN, *OPTIONS))
@@ -87,7 +87,7 @@ def read_settings(options: "ort.SessionOptions | None", defaults: Mapping[str, s
     )
 
 
-def spelled(options: Mapping[str, Any]) -> dict[str, str]:
+def entry_texts(options: Mapping[str, Any]) -> dict[str, str]:
     """Return options as the texts that entries of SessionOptions would have.
 
     For example, True becomes "1". Raise OptionError for an unknown option or an invalid value.
@@ -142,12 +142,12 @@ def warn_of_mistyped(options: "ort.SessionOptions | None", *, once: bool) -> Non
         return
     _looked_for_slips.set()
     for name in sorted(_KNOWN):
-        for slip in sorted(set(_slips(name)) - _KNOWN):
+        for slip in sorted(set(_misspellings(name)) - _KNOWN):
             if entry_of(options, PREFIX + slip) is not None:
                 warn(f"the session option {PREFIX}{slip} is unknown; did you mean {PREFIX}{name}?")
 
 
-def _slips(name: str) -> Iterator[str]:
+def _misspellings(name: str) -> Iterator[str]:
     """Yield common misspellings of ``name``.
 
     For ``max_unroll``, examples are ``max-unroll``, ``maxunroll``, ``MAX_UNROLL``, ``maxUnroll``, ``max_unrolls``, ``max_unrol``,

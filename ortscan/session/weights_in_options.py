@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ortscan.session.outline import fields_of, number_at
+from ortscan.session.outline import fields_of, varint_at
 from ortscan.session.source import SessionSource
 from rewrites.base.errors import UnsupportedModel, is_raised_by
 
@@ -47,7 +47,7 @@ def hold_weights(options: "ort.SessionOptions") -> bool:
     No session is created, and no file is written.
     """
     try:
-        with _traceless(options):
+        with _writing_no_files(options):
             _session(options, _PROBE)
     except Exception as error:
         if not is_raised_by(error, "onnxruntime", "ortscan"):
@@ -63,7 +63,7 @@ def check_weights(options: "ort.SessionOptions", source: SessionSource) -> None:
     """
     replaced = dict[str, Any]()
     for kind, names in _names_by_type(source).items():
-        held = _held(options, names, kind if kind in _IN_SEQUENCES else _FLOAT)
+        held = _held_values(options, names, kind if kind in _IN_SEQUENCES else _FLOAT)
         if held is None and source.is_in_memory:
             return
         replaced |= dict.fromkeys(names) if held is None else held
@@ -86,12 +86,12 @@ def _names_by_type(source: SessionSource) -> dict[int, list[str]]:
             for inner, _, first, last in fields_of(content, (start, stop)) if number == _GRAPH else ():
                 if inner == _INITIALIZER:
                     parts = {field: (at, end) for field, _, at, end in fields_of(content, (first, last))}
-                    kind = number_at(content, parts[_TYPE][0])[0] if _TYPE in parts else 0
+                    kind = varint_at(content, parts[_TYPE][0])[0] if _TYPE in parts else 0
                     names.setdefault(kind, []).append(content[slice(*parts.get(_NAME, (0, 0)))].decode())
     return names
 
 
-def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dict[str, Any] | None:
+def _held_values(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dict[str, Any] | None:
     """Return the values of those weights among ``names`` that ``options`` hold.
 
     ``kind`` is the element type of the weights. To read the values, a model that returns the weights is run. Return None if
@@ -102,7 +102,7 @@ def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dic
     quiet = native.RunOptions()
     quiet.log_severity_level = _FATAL
     try:
-        with _traceless(options):
+        with _writing_no_files(options):
             (values,) = _session(options, _model_of_weights(names, kind)).run([_OUTPUT], {}, quiet)
     except Exception as error:
         if not is_raised_by(error, "onnxruntime", "ortscan"):
@@ -112,7 +112,7 @@ def _held(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dic
 
 
 @contextmanager
-def _traceless(options: "ort.SessionOptions") -> Iterator[None]:
+def _writing_no_files(options: "ort.SessionOptions") -> Iterator[None]:
     """While the ``with`` block runs, disable the options that make sessions write files."""
     before = {name: getattr(options, name) for name, value in _LEAVES_A_TRACE.items() if getattr(options, name) != value}
     try:

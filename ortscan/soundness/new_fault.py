@@ -12,7 +12,7 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from ortscan.modelio import AnyModel, LoadedModel, load, to_proto, unsettle
+from ortscan.modelio import AnyModel, LoadedModel, load, to_proto, unsettle_initializers
 from ortscan.modelio.reading import parse, read
 from ortscan.modelio.slots import InitializerSlot, substituted
 from ortscan.modelio.source import ModelSource
@@ -220,7 +220,7 @@ def _without_large_weights(loaded: LoadedModel) -> onnx.ModelProto:
     loaded.judged = (
         whole if slim is whole and not substitutes and loaded.listed is None and whole.ByteSize() < _KEPT_BYTES else None
     )
-    unsettle(loaded)
+    unsettle_initializers(loaded)
     return slim
 
 

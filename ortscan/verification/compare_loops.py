@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import onnx
 
-from ortscan.modelio.source import ModelSource, changed_source, weight
+from ortscan.modelio.source import ModelSource, changed_source, initializer_bytes
 from ortscan.running.budget import RUN_SECONDS, Budget
 from ortscan.running.graph_index import GraphIndex, all_nodes
 from ortscan.running.specs import SessionSpec, input_specs
@@ -33,7 +33,7 @@ _LOOPS = frozenset(["Scan", "Loop", "RNN", "LSTM", "GRU"])
 
 def is_large(proto: onnx.ModelProto) -> bool:
     """Return True if running the model may take too long for a quick comparison."""
-    return weight(proto) > LARGE_BYTES or _count(proto) > LARGE_NODES
+    return initializer_bytes(proto) > LARGE_BYTES or _count(proto) > LARGE_NODES
 
 
 def has_loops_of_its_own(proto: onnx.ModelProto) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 
-from ortscan.modelio.source import ModelSource, changed_source, weight
+from ortscan.modelio.source import ModelSource, changed_source, initializer_bytes
 from ortscan.ort.element_types import rounding
 from ortscan.running.budget import LARGE_FOLDED, RUN_SECONDS, Budget, Level
 from ortscan.running.crash_risks import crash_risks
@@ -141,14 +141,20 @@ def compare_models(
         plan.may_crash or plan.inputs.inner_sizes.largest_fixed()[0] > LARGE_FOLDED for plan in plans
     )
     configure = settings.configure
-    if configure is None and settings.level == "quick" and weight(old.proto) + weight(new.proto) <= _SMALL_BYTES:
+    if (
+        configure is None
+        and settings.level == "quick"
+        and initializer_bytes(old.proto) + initializer_bytes(new.proto) <= _SMALL_BYTES
+    ):
         configure = on_one_thread
 
     def runs(source: ModelSource, providers: Sequence[Any] = _CPU, optimise: bool = True) -> ModelSession:
-        seconds = max(_SHORTEST_START + min(_MOST_MORE, weight(source.proto) / _BYTES_A_SECOND), budget.left())
+        seconds = max(_SHORTEST_START + min(_MOST_MORE, initializer_bytes(source.proto) / _BYTES_A_SECOND), budget.left())
         if not may_crash:
             return Runner(source, names, providers, configure, optimise, seconds)
-        worker = OwnProcessRunner(source, names, providers, optimise, seconds, budget.process_bytes(weight(source.proto)))
+        worker = OwnProcessRunner(
+            source, names, providers, optimise, seconds, budget.process_bytes(initializer_bytes(source.proto))
+        )
         stack.callback(worker.close)
         return worker
 
@@ -223,7 +229,7 @@ def _first_inner_difference(
 
     Both models run on the inputs of ``witness``, a case whose outputs differ.
     """
-    if witness.witness is None or weight(old.proto) > _LARGEST_INSIDE:
+    if witness.witness is None or initializer_bytes(old.proto) > _LARGEST_INSIDE:
         return ""
     kinds = [each.computed for each in comparer.tolerances.values() if each.computed is not None]
     usual = Tolerances(settings.rtol, settings.atol, max(kinds, key=rounding, default=None))

@@ -4,7 +4,7 @@ import argparse
 import inspect
 from typing import Annotated, Any, TypedDict
 
-from ortscan.option_texts import dim, dims, flag
+from ortscan.option_texts import read_dim, read_dims, read_flag
 from ortscan.option_types import Option, options_of, plain_meaning, signature_with
 from ortscan.verb_options import OPTIMIZE_OPTIONS, REWRITING_OPTIONS
 
@@ -12,8 +12,8 @@ from ortscan.verb_options import OPTIMIZE_OPTIONS, REWRITING_OPTIONS
 class Described(TypedDict, total=False):
     """Two options."""
 
-    brisk: Annotated[bool, Option(False, "be [quick](Q.md), with `x`", "--brisk", "be quick", session=flag)]
-    ranks: Annotated[dict[str, int] | None, Option(None, "ranks", "--rank -r T=4", "a rank", read=dim, session=dims)]
+    brisk: Annotated[bool, Option(False, "be [quick](Q.md), with `x`", "--brisk", "be quick", session=read_flag)]
+    ranks: Annotated[dict[str, int] | None, Option(None, "ranks", "--rank -r T=4", "a rank", read=read_dim, session=read_dims)]
 
 
 def verb(model: str, *, report: bool = False, **options: Any) -> None:

@@ -22,8 +22,8 @@ import onnx_ir as ir
 
 from ortscan.modelio import inline_functions
 from ortscan.modelio.protos import hide_map_types, holds_map
-from ortscan.modelio.refusals import called_nodes
-from ortscan.modelio.source import ModelSource, changed_source, model_of, weight
+from ortscan.modelio.refusals import count_called_nodes
+from ortscan.modelio.source import ModelSource, changed_source, initializer_bytes, model_of
 from ortscan.ort.sessions import has_kernel
 from ortscan.running.analysis import if_readable
 from ortscan.verification.oracle.runnable import with_scans
@@ -51,7 +51,7 @@ def in_double(source: ModelSource, stack: ExitStack) -> ModelSource | None:
 
     Return None if the model is too large or cannot be read. `feed_in_double` converts the inputs for the copy.
     """
-    if weight(source.proto) > _LARGEST or called_nodes(source.proto) > _MOST_INLINED:
+    if initializer_bytes(source.proto) > _LARGEST or count_called_nodes(source.proto) > _MOST_INLINED:
         return None
     widened = if_readable(lambda: _widened(source))
     return None if widened is None else with_scans(changed_source(source, widened, stack), stack)

@@ -21,8 +21,8 @@ import onnx_ir as ir
 from ortscan.base.proto_graphs import default_opset
 from ortscan.modelio import inline_functions
 from ortscan.modelio.protos import hide_map_types
-from ortscan.modelio.refusals import called_nodes
-from ortscan.modelio.slots import own_ir
+from ortscan.modelio.refusals import count_called_nodes
+from ortscan.modelio.slots import ir_with_own_tensors
 from ortscan.modelio.source import ModelSource, changed_source
 from ortscan.ort.element_types import numpy_type
 from ortscan.running.analysis import if_readable
@@ -74,8 +74,8 @@ def noisy_source(source: ModelSource, stack: ExitStack) -> ModelSource | None:
 
 
 def _with_noise(proto: onnx.ModelProto) -> onnx.ModelProto:
-    model = own_ir(hide_map_types(proto, "the model"))
-    if called_nodes(proto) <= _MOST_INLINED:
+    model = ir_with_own_tensors(hide_map_types(proto, "the model"))
+    if count_called_nodes(proto) <= _MOST_INLINED:
         inline_functions(model, lambda _: True)
     infer_model(model)
     noise = _Noise(model)

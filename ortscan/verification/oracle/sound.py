@@ -22,7 +22,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.base.proto_graphs import all_graphs
-from ortscan.modelio.slots import own_ir
+from ortscan.modelio.slots import ir_with_own_tensors
 from ortscan.running.graph_index import all_nodes
 from rewrites.analysis.shapes.inference import infer_model
 
@@ -78,7 +78,7 @@ def with_declared_sizes(proto: onnx.ModelProto) -> onnx.ModelProto:
     size onnxruntime does not know from the body, it also uses size 0. For example, a mean over the steps then has no elements,
     although it should have one element for each feature.
     """
-    model = own_ir(proto)
+    model = ir_with_own_tensors(proto)
     infer_model(model)
     return ir.to_proto(model)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import ortscan
 from ortscan.__main__ import main
-from ortscan.modelio import with_inputs_built_in
+from ortscan.modelio import with_constant_inputs
 from rewrites.base.errors import OrtscanError
 
 __all__ = ["follow"]
@@ -47,7 +47,7 @@ def _fault(path: Path, plain: Path, out: Path, flags: str, where: str, advice: d
     if advice["seconds"] is None:
         return ""
     given = advice["options"]
-    before = with_inputs_built_in(str(plain), given.get("fix_inputs"), given.get("freeze", False))
+    before = with_constant_inputs(str(plain), given.get("fix_inputs"), given.get("freeze", False))
     bench = ortscan.bench(before, str(out), sizes=advice["at"] or None, seconds=2)
     return "" if bench.results[0].ratio().is_faster else f"bench: {bench.in_short()}"
 

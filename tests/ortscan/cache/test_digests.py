@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from ortscan.cache.digests import digest_of_bytes, digest_of_code, digest_of_file, key_of
+from ortscan.cache.digests import digest_of_bytes, digest_of_code, digest_of_file, entry_key
 
 
 def test_everything_in_a_key_changes_it(monkeypatch: pytest.MonkeyPatch):
     def key(digest: str = "d", target: str = "cpu", *data: str) -> str:
-        return key_of([digest, *data], {"target": target})
+        return entry_key([digest, *data], {"target": target})
 
     first = key()
     assert key() == first

@@ -13,7 +13,7 @@ import pytest
 
 import ortscan
 from ortscan.cache import lock
-from ortscan.cache.lock import one_at_a_time
+from ortscan.cache.lock import entry_lock
 from tests.support.small_models import MAP
 from tests.support.text import parsed
 
@@ -33,8 +33,8 @@ print(ortscan.InferenceSession(sys.argv[1]).ortscan.source)
 """
 HOLD = """
 import pathlib, sys, time
-from ortscan.cache.lock import one_at_a_time
-with one_at_a_time(pathlib.Path(sys.argv[1]), sys.argv[2]) as waited:
+from ortscan.cache.lock import entry_lock
+with entry_lock(pathlib.Path(sys.argv[1]), sys.argv[2]) as waited:
     print(waited, flush=True)
     time.sleep(60)
 """
@@ -66,7 +66,7 @@ def test_lock_ends_with_its_process(tmp_path: Path):
     assert holder.stdout.readline() == "False\n"
     threading.Timer(0.2, holder.kill).start()
     began = time.monotonic()
-    with one_at_a_time(tmp_path, KEY) as waited:
+    with entry_lock(tmp_path, KEY) as waited:
         assert waited
     assert time.monotonic() - began < 30
     holder.communicate()
@@ -75,9 +75,9 @@ def test_lock_ends_with_its_process(tmp_path: Path):
 @posix
 def test_wait_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(lock, "_LONGEST_WAIT", 0.05)
-    with one_at_a_time(tmp_path, KEY) as first, one_at_a_time(tmp_path, KEY) as second, one_at_a_time(tmp_path, "b" * 64) as other:
+    with entry_lock(tmp_path, KEY) as first, entry_lock(tmp_path, KEY) as second, entry_lock(tmp_path, "b" * 64) as other:
         assert (first, second, other) == (False, True, False)
-    with one_at_a_time(tmp_path, KEY) as again:
+    with entry_lock(tmp_path, KEY) as again:
         assert not again
 
 
@@ -86,10 +86,10 @@ def test_threads_wait_too_and_a_forked_child_holds_no_lock(tmp_path: Path):
     order: list[str] = []
 
     def second() -> None:
-        with one_at_a_time(tmp_path, KEY):
+        with entry_lock(tmp_path, KEY):
             order.append("second")
 
-    with one_at_a_time(tmp_path, KEY):
+    with entry_lock(tmp_path, KEY):
         child = os.fork()
         if not child:
             time.sleep(20)
@@ -106,7 +106,7 @@ def test_threads_wait_too_and_a_forked_child_holds_no_lock(tmp_path: Path):
 
 def test_without_file_locks_each_process_optimises(tmp_path: Path):
     (tmp_path / "locks").write_text("")
-    with one_at_a_time(tmp_path, KEY) as waited:
+    with entry_lock(tmp_path, KEY) as waited:
         assert not waited
 
 

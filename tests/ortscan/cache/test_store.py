@@ -107,10 +107,10 @@ def test_checksum_depends_on_every_byte(size: int, tmp_path: Path):
     content = np.random.default_rng(0).bytes(size)
     entry = Store(tmp_path).put(NAMES[0], Facts(), content)
     assert entry.model is not None
-    assert entry.is_whole()
+    assert entry.is_undamaged()
     for other in (content[:-1], content + b"\0", *(flipped(content, at) for at in {0, size // 3, size - 1})):
         entry.model.write_bytes(other)
-        assert not entry.is_whole()
+        assert not entry.is_undamaged()
 
 
 def test_least_recently_used_entry_is_dropped_first(tmp_path: Path):

@@ -18,7 +18,7 @@ from ortscan.__main__ import main
 from ortscan.cli import streams
 from ortscan.cli.invocation import ExitCode
 from ortscan.modelio import load
-from ortscan.option_texts import byte_size, count, name_list, shape, tolerance
+from ortscan.option_texts import read_byte_size, read_count, read_name_list, read_shape, read_tolerance
 from ortscan.report.codes import CODES
 from ortscan.targets import TARGETS
 from tests.support.small_models import MAP, PLAIN, RECURRENCE
@@ -528,7 +528,7 @@ def test_slow_work_is_announced_to_whoever_watches(monkeypatch, stream, shown):
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setattr(streams, "PATIENCE", 0.0)
     monkeypatch.setattr(sys, "stderr", stream)
-    with streams.working("rewriting [bold]x") as step:
+    with streams.show_progress("rewriting [bold]x") as step:
         time.sleep(0.15)
         step(1, 2)
     assert ("rewriting [bold]x" in stream.getvalue()) == shown
@@ -541,7 +541,7 @@ def test_slow_work_is_announced_to_whoever_watches(monkeypatch, stream, shown):
     ("text", "size"), [("7", 7), ("256M", 256 << 20), ("1g", 1 << 30), ("1.5K", 1536), ("2GiB", 2 << 30), ("3MB", 3 << 20)]
 )
 def test_sizes_are_read(text, size):
-    assert byte_size(text) == size
+    assert read_byte_size(text) == size
 
 
 @pytest.mark.parametrize(
@@ -549,17 +549,17 @@ def test_sizes_are_read(text, size):
     [("x:64,1,128", ("x", (64, 1, 128))), ("x:[64, 1]", ("x", (64, 1))), ("a/b:0:2,3", ("a/b:0", (2, 3))), ("s:[]", ("s", ()))],
 )
 def test_shapes_are_read(text, read):
-    assert shape(text) == read
+    assert read_shape(text) == read
 
 
 @pytest.mark.parametrize(
     ("reader", "text"),
     [
-        *((shape, text) for text in ("x", "x:", ":3", "x:[3", "x:3]", "x:a", "x:3,,4", "x:-1")),
-        *((byte_size, text) for text in ("", "M", "-1", "1X", "1 2")),
-        *((tolerance, text) for text in ("-1", "nan", "inf", "much")),
-        (name_list, "a,,b"),
-        *((count, text) for text in ("-1", "", "1.5", "x")),
+        *((read_shape, text) for text in ("x", "x:", ":3", "x:[3", "x:3]", "x:a", "x:3,,4", "x:-1")),
+        *((read_byte_size, text) for text in ("", "M", "-1", "1X", "1 2")),
+        *((read_tolerance, text) for text in ("-1", "nan", "inf", "much")),
+        (read_name_list, "a,,b"),
+        *((read_count, text) for text in ("-1", "", "1.5", "x")),
     ],
 )
 def test_values_that_make_no_sense_are_refused(reader, text):

@@ -16,7 +16,7 @@ from ortscan.custom_ops.bodies import OPERATORS, compiled
 from ortscan.custom_ops.calls import ScanPlan, run_scan
 from ortscan.custom_ops.failures import cause_of, keep_exception, run_safely
 from ortscan.custom_ops.signals import deferred
-from ortscan.custom_ops.slots import arrays_of, dtype_of, failed, slots_of
+from ortscan.custom_ops.slots import arrays_of, dtype_of, slots_of, slots_of_failure
 from rewrites.python_ops.names import ELEMENTWISE, GUARD
 from rewrites.python_ops.wire import META, SLOTS, CallSpec, Port, is_packed, meta_offsets, parse_spec
 from tests.support.python_calls import survives
@@ -96,7 +96,7 @@ def test_invalid_strings_are_refused():
 
 
 def test_a_failed_call_has_every_slot_and_the_number_of_its_exception():
-    slots = failed(77)
+    slots = slots_of_failure(77)
     assert [slot.dtype for slot in slots] == [dtype_of(name) for name in SLOTS]
     assert slots[SLOTS.index(META)].shape == (1, 77)
 

@@ -16,9 +16,9 @@ from onnx import TensorProto, helper, numpy_helper
 from ortscan.api import migrate, optimize, rewritten
 from ortscan.modelio import (
     LoadedModel,
+    declare_current_types,
     load,
     restore_interface,
-    retake_interface,
     settle_new_initializers,
     to_caller_type,
     to_proto,
@@ -267,7 +267,7 @@ def test_map_outputs_survive() -> None:
     onnx.checker.check_model(model, full_check=True)
     before = copy.deepcopy(model)
     loaded = load(model)
-    retake_interface(loaded)
+    declare_current_types(loaded)
     assert plain(to_caller_type(loaded)) == plain(before)
     assert model == before
 
@@ -314,7 +314,7 @@ def test_an_input_that_is_also_an_output_keeps_both_declarations() -> None:
 def test_shapes_fixed_on_purpose_become_the_interface() -> None:
     loaded = load(scan_model())
     loaded.model.graph.inputs[0].shape = ir.Shape([2, 3])
-    retake_interface(loaded)
+    declare_current_types(loaded)
     declared = to_caller_type(loaded).graph.input
     assert [d.dim_value for d in declared[0].type.tensor_type.shape.dim] == [2, 3]
     assert declared[1] == scan_model().graph.input[1]

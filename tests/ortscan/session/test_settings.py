@@ -7,7 +7,7 @@ import pytest
 import ortscan
 from ortscan.errors import OptionError
 from ortscan.session.provider_target import target_of
-from ortscan.session.settings import OPTIONS, Settings, read_settings, spelled
+from ortscan.session.settings import OPTIONS, Settings, entry_texts, read_settings
 from ortscan.targets import TARGETS
 from tests.support.small_models import MAP, X, expected_of_map
 from tests.support.text import parsed
@@ -55,7 +55,7 @@ def test_every_option_is_read_as_what_it_is():
 def test_what_is_spelled_is_read_back_the_same():
     given = {"target": "cpu", "shapes": {"x:0": (4, 2)}, "max_unroll": 8, "fast_math": True, "skip": ["a", "b"], "strict": False}
     options = ort.SessionOptions()
-    for name, text in spelled(given).items():
+    for name, text in entry_texts(given).items():
         options.add_session_config_entry(f"ortscan.{name}", text)
     found = read_settings(options)
     assert {**found.options, "strict": found.strict} == given
