@@ -13,7 +13,7 @@ _MOST_DUMMIES = 6000
 
 @dataclass(frozen=True)
 class Layout:
-    """The layer and the centre of each node. For each edge, ``bends`` has the (layer, centre) of its bends."""
+    """The layer and centre of each node. For each edge, ``bends`` has the (layer, centre) of its bends."""
 
     layer: Sequence[int]
     centre: Sequence[float]

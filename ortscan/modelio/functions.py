@@ -45,7 +45,7 @@ class Inlining:
 
 
 def inline_functions_with_loops(model: ir.Model, *, except_domain: str = "") -> Inlining:
-    """Inline functions with a Scan or Loop, except functions of the domain ``except_domain``. See ``inline_functions``."""
+    """Inline functions with a Scan or Loop, except those of the domain ``except_domain``."""
 
     def is_loop(node: ir.Node) -> bool:
         return node.domain == "" and node.op_type in ("Scan", "Loop") and node.op_identifier() not in model.functions

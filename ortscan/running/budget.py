@@ -74,7 +74,7 @@ class Budget:
         return max(0.0, self.started + self.seconds + self.granted - time.monotonic())
 
     def grant(self, seconds: float) -> None:
-        """Extend the time limit so that ``seconds`` remain, or as many seconds as were spent so far if these are fewer.
+        """Extend the time limit so that ``seconds`` remain, but at most the seconds spent so far.
 
         A comparison that has not compared any outputs yet calls this method.
         """
@@ -96,7 +96,7 @@ class Budget:
         return max(PROCESS_SHARE * self.bytes, PROCESS_BYTES) + PROCESS_SHARE * weight
 
     def allows(self, size: int) -> bool:
-        """Return True if ``size`` bytes are within the memory limit. If not, record the memory limit in ``hits``.
+        """Return True if ``size`` bytes are within the memory limit. If not, record this in ``hits``.
 
         ``size`` is the size of a value, or of all inputs of a case together.
         """

@@ -52,7 +52,7 @@ _MOST_AT_ONCE = 100_000
 
 
 class Original:
-    """The original model, with which rewritten models are compared. The original is read when it is first needed."""
+    """The original model, with which rewritten models are compared. It is read when first needed."""
 
     def __init__(self, model: AnyModel) -> None:
         self._model = model
@@ -74,12 +74,12 @@ class Original:
         return without_weights(read(Path(self._model)))
 
     def has(self, find: "_Check") -> bool:
-        """Return True if the check ``find``, which found a fault of the rewritten model, also finds one in the original."""
+        """Return True if the check ``find`` also finds a fault in the original."""
         return find(self.loaded, self.proto) is not None or (find is _inference_fault and self.fault_with_all_constants is not None)
 
     @lazy
     def fault_with_all_constants(self) -> str | None:
-        """The fault that onnx's shape inference finds in the original if all constants are visible to it, or None.
+        """The fault that onnx's inference finds in the original if it sees all constants, or None.
 
         In a nested graph, onnx does not see the values of constants of outer graphs. Rewrites move constants to other graphs, so
         onnx may see more constants in the result than in the original. Shape inference may then find a fault in the result that it

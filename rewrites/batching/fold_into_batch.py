@@ -230,7 +230,7 @@ _WEIGHTS = (1, 2, 3, 7)
 
 @rule("GRU", "LSTM", "RNN", since=7)
 def recurrent(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis of data, states and lengths. The attribute ``layout`` is refused."""
+    """Merge the steps into the batch axis of data, states and lengths. Refuse the attribute ``layout``."""
     call.require_steps("onnxruntime crashes on an empty batch")
     call.require_shared(*_WEIGHTS)
     if call.node.attributes.get_int("layout", 0):

@@ -122,7 +122,7 @@ def _is_replaced(loop: ScanView, cut: _StepCut, ctx: Context) -> bool:
 
 
 def _first_replacement(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
-    """Return the first rule that replaces or splits ``loop``, and its patch; None if it writes a native node."""
+    """Return the first rule that replaces or splits ``loop``, and its patch. None for native nodes."""
     for rule in ctx.rules:
         if rule.subject == "loop" and rule.phase in _REPLACING_PHASES and rule.name != RULE.name:
             answer = rule.check(loop, ctx)

@@ -1,4 +1,4 @@
-"""Computes the outputs of a linear system for all steps at once, by matrix products per block of steps.
+"""Computes the outputs of a linear system for all steps, by matrix products per block of steps.
 
     X [blocks, rows, k * m]    the inputs of all steps, in blocks of k steps
     E = X W                    what the inputs of each block add to the states after the block

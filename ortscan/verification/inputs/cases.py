@@ -123,7 +123,7 @@ class Inputs:
         return self._as_planned(plan_value_cases(self.axes(learned), kinds, self.level))
 
     def case_of(self, axes: Sequence[Axis], sizes: Sequence[int], kind: str = "normal") -> list[PlannedCase]:
-        """Return a list with the case in which ``axes`` have ``sizes``, or [] if this case takes too much memory."""
+        """Return a list with the case in which ``axes`` have ``sizes``, or [] if it needs too much memory."""
         return self._as_planned([replace(plan_case(axes, sizes), kind=kind)])
 
     def uniform_cases(self, *, large: bool) -> list[PlannedCase]:
@@ -131,7 +131,7 @@ class Inputs:
         return self._as_planned(plan_uniform_cases(self.axes(None), large=large)) if self.missing else []
 
     def contradicting_cases(self, learned: SizeFacts, learned_without_branches: SizeFacts) -> list[PlannedCase]:
-        """Return cases whose sizes agree with the facts ``learned_without_branches``, but contradict the facts ``learned``."""
+        """Return cases that agree with ``learned_without_branches``, but contradict ``learned``."""
         axes, most = self.axes(learned_without_branches), _MOST_APART[self.level]
         apart, empty = (
             [point for point in points if point.kind == "normal" and not learned.allow(self.completed(point).sizes)][:most]
@@ -174,7 +174,7 @@ class Inputs:
         return sum(math.prod(shape_of(spec, point.sizes)) * max(1, numpy_type(spec.elem_type).itemsize) for spec in self.missing)
 
     def feed(self, point: Point, attempt: str) -> dict[str, Any]:
-        """Return the values of all inputs for the case ``point``. ``attempt`` is the way to draw integers (see ATTEMPTS)."""
+        """Return the values of all inputs for ``point``. ``attempt``: how integers are drawn (ATTEMPTS)."""
         feed = {}
         for spec in self.missing:
             own = replace(point, kind=self._kind_for(spec, point))

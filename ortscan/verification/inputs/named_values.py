@@ -93,7 +93,7 @@ _NOTHING = _Value()
 
 
 def named_values(models: Iterable[onnx.ModelProto], specs: Sequence[SessionSpec]) -> NamedValues:
-    """Return the named values: the constants that ``models`` compare their inputs with. All models have the inputs ``specs``."""
+    """Return the constants that ``models``, which all have the inputs ``specs``, compare inputs with."""
     reader = _NameReader({spec.name: spec.elem_type for spec in specs})
     for model in models:
         reader.read(model)

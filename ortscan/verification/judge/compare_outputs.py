@@ -182,7 +182,7 @@ class Comparer:
                 self.unstable.update(name for name, gap in self._gaps(expected, again).items() if gap.reason)
 
     def _find_optimizer_sensitive(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values) -> None:
-        """Find outputs of which no number could be compared, and record some of them in ``optimizer_sensitive``.
+        """Record outputs in ``optimizer_sensitive`` of which no number could be compared.
 
         An output is recorded if all runs with noise return equal values for it, but the original returns another value.
         """

@@ -111,7 +111,7 @@ def _find_chain(
     order: Mapping[ir.Node, int],
     keys: Keys,
 ) -> Chain | None:
-    """Return a chain that starts from ``values``, the rows of each step, and runs in one of ``directions``."""
+    """Return a chain from ``values``, the rows of each step, that runs in one of ``directions``."""
     if len(values) < LEAST_STEPS:
         return None
     seeds = [Column(column, None, rows[column[0]]) for column in zip(*values, strict=False)]

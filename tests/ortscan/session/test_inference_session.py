@@ -176,7 +176,7 @@ def test_where_strict_is_set_whatever_goes_wrong_is_one_error_with_its_cause(
 
 
 def test_where_strict_is_set_a_model_that_cannot_be_opened_is_an_error_too(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ortscan.session.inference_session.opened", failing(RuntimeError("a defect")))
+    monkeypatch.setattr("ortscan.session.inference_session.model_to_open", failing(RuntimeError("a defect")))
     with pytest.raises(OrtscanError, match="the given model could not be optimised: a defect"):
         ortscan.InferenceSession(parsed(MAP), options(strict="1"), ["CPUExecutionProvider"])
 

@@ -156,12 +156,12 @@ def agree(groups: Groups, slow: Slow, node: ir.Node) -> None:
     crossing, given = slow.crossing(node), slow.results(node)
     assert groups.backward_slice(node) == group
     assert (made.inputs.members.bit_count(), made.inputs.size) == (len(crossing), sum(map(reading, crossing)))
-    assert (made.results.members.bit_count(), made.results.size) == (len(given), sum(map(slow.sizes.step, given)))
+    assert (made.results.members.bit_count(), made.results.size) == (len(given), sum(map(slow.sizes.step_bytes, given)))
     assert made.copies == all(one.op_type == "Identity" for one in group)
     assert made.has_few_rows == any(has_few_rows(one, slow.sizes) for one in group)
     assert made.path_ns == slow.path_ns(node)
     own = {value for value in node.outputs if value.is_graph_output() or value.uses()}
-    assert groups.least_result_bytes(node) == sum(map(slow.sizes.step, given | own))
+    assert groups.least_result_bytes(node) == sum(map(slow.sizes.step_bytes, given | own))
 
 
 def parts(loop: ScanView, ctx: Context) -> tuple[MovedBefore, StepSizes]:

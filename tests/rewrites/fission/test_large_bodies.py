@@ -24,7 +24,7 @@ def asked(model: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch) -> int:
         return call
 
     with monkeypatch.context() as patch:
-        patch.setattr(StepSizes, "step", counted(StepSizes.step))
+        patch.setattr(StepSizes, "step_bytes", counted(StepSizes.step_bytes))
         patch.setattr(Emission, "has", counted(Emission.has))
         _, report = apply(model, [loop_fission])
     assert patches(report) == ["loop-fission"]

@@ -19,7 +19,7 @@ def axis(position, *parts, level="full"):
 
 
 def trips(name, level="full"):
-    return Axis(((name,),), trip_values(level), trips=True)
+    return Axis(((name,),), trip_values(level), is_trip_count=True)
 
 
 def rows(points):
@@ -109,7 +109,7 @@ def test_dimensions_that_may_broadcast_are_once_one_each():
 
 
 def test_few_dimensions_are_zero_in_a_quick_comparison():
-    axes = [axis(0), axis(1), Axis((("n",),), (3, 0), trips=True)]
+    axes = [axis(0), axis(1), Axis((("n",),), (3, 0), is_trip_count=True)]
     points = plan_empty_cases(axes, "quick")
     assert [point.sizes for point in points] == [{"d0": 0, "d1": 2}, {"d0": 3, "d1": 0}]
     assert {point.trips["n"] for point in points} == {3}

@@ -50,18 +50,18 @@ def followed(
 
     infer = partial(infer_node, opsets=model.opset_imports, ir_version=model.ir_version)
     walk = ShapeWalk(model.opset_imports[""], infer, at_loop, **how)
-    walk.follow(model.graph)
+    walk.infer_graph(model.graph)
     return {value.name or "": None if value.shape is None else shape_dims(value.shape) for value in values}, walk, loops
 
 
 def test_a_scan_is_followed_inside_and_gives_what_its_body_tells() -> None:
     found, walk, _ = followed(SCAN)
     assert found == {"p": ["B"], "q": [3], "p1": ["B"], "r": [3], "l": ["B"], "ys": [3, "T"]}
-    assert {value.name for value in walk.found} == {"l", "ys"}
+    assert {value.name for value in walk.inferred} == {"l", "ys"}
 
 
 def test_where_known_shapes_stay_names_in_a_body_mean_nothing_outside() -> None:
-    found, _, _ = followed(SCAN, known={"q": ir.Shape(["own"])}, afresh=False)
+    found, _, _ = followed(SCAN, known={"q": ir.Shape(["own"])}, forgets_shapes=False)
     assert found["r"] == ["own"]
     assert found["ys"] == [None, "T"]
 
@@ -69,7 +69,7 @@ def test_where_known_shapes_stay_names_in_a_body_mean_nothing_outside() -> None:
 @pytest.mark.parametrize("declared", [True, False])
 def test_a_row_of_a_stack_of_no_known_shape_may_have_the_declared_one(declared: bool) -> None:
     text = SCAN.replace("float[3,T] x", "float[9] w, int64[k] m").replace("l, ys =", "x = Reshape (w, m) l, ys =")
-    assert followed(text, known={"q": ir.Shape([5])}, declared_rows=declared)[0]["r"] == ([5] if declared else None)
+    assert followed(text, known={"q": ir.Shape([5])}, use_declared_rows=declared)[0]["r"] == ([5] if declared else None)
 
 
 def test_an_if_gives_what_its_branches_have_in_common() -> None:
