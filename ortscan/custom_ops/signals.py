@@ -86,7 +86,7 @@ def is_main_thread() -> bool:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Defer Python's signal handlers while the block runs. Do nothing in a thread other than the main thread.
+    """Defer Python's signal handlers while the block runs. In other than the main thread, do nothing.
 
     While this function replaces or restores handlers, an original handler may still be called and raise at any line. A replacement
     may then never be removed. This is harmless, because outside runs it calls the original handler.

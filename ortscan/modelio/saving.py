@@ -76,7 +76,7 @@ def save(
     source: str | os.PathLike[str] | None = None,
     as_external_data: bool | None = None,
 ) -> None:
-    """Write a model to ``path`` in the format of the suffix, as ``onnx.save`` does. The output may be the source.
+    """Write a model to ``path``, which may be its source, in the format of the suffix (as ``onnx.save``).
 
     A ``LoadedModel`` is written with its declared interface, an ``ir.Model`` as it is. Neither is changed.
 

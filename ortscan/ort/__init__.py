@@ -1,3 +1,3 @@
-"""Queries of onnxruntime: versions, kernels, constants and error messages. ``running`` runs whole models."""
+"""Queries of onnxruntime: versions, kernels, constants, error messages. ``running`` runs models."""
 
 __all__: list[str] = []

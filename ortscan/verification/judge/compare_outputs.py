@@ -219,7 +219,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _differ_in_shape(old: Any, new: Any) -> bool:
-    """Return True if both values are arrays of the same type and rank that have elements, but different shapes."""
+    """Return True if both values are non-empty arrays of the same type and rank, but of different shapes."""
     if not (isinstance(old, np.ndarray) and isinstance(new, np.ndarray) and old.dtype == new.dtype and old.size and new.size):
         return False
     return old.ndim == new.ndim and old.shape != new.shape
