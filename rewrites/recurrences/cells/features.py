@@ -89,11 +89,12 @@ class Features:
         """Return features ``begin`` to ``end`` as one polynomial.
 
         If they lie in several runs, join the polynomials of these runs. This needs affine polynomials; return None for others.
+        Also return None if there are no features.
         """
         part = self.gather(np.arange(begin, self.width if end is None else end))
         if len(part.runs) == 1:
             return part.runs[0]
-        if not all(run.is_affine for run in part.runs):
+        if not part.runs or not all(run.is_affine for run in part.runs):
             return None
         return Polynomial(joined([run.affine for run in part.runs]))
 

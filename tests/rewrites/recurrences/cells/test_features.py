@@ -78,3 +78,9 @@ def test_a_whole_part_is_one_polynomial_or_none() -> None:
         if found is not None:
             np.testing.assert_array_equal(at(found, where), numbers)
     assert kinds == {True, False}
+
+
+def test_no_features_are_no_polynomial() -> None:
+    features = drawn(np.random.default_rng(0), (3, 8))
+    assert features.gather(np.arange(0)).whole() is None
+    assert features.whole(2, 2) is None
