@@ -130,7 +130,7 @@ def test_optimize_says_that_a_model_itself_does_not_run_and_which_loop_fails(nam
     with pytest.warns(OrtscanWarning, match=said):
         ortscan.optimize(original)
     original.graph.node[0].name = "cell"
-    assert "the original itself does not run: Scan 'cell' fails in all " in verify(original, original).summary()
+    assert "the original itself does not run: Scan 'cell' fails in all " in verify(original, original, level="quick").summary()
 
 
 def test_a_loop_that_fails_within_another_is_named() -> None:
