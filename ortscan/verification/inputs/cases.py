@@ -123,7 +123,7 @@ class Inputs:
         return self._as_planned(plan_value_cases(self.axes(learned), kinds, self.level))
 
     def case_of(self, axes: Sequence[Axis], sizes: Sequence[int], kind: str = "normal") -> list[PlannedCase]:
-        """Return a list with the case in which ``axes`` have ``sizes``, or [] if it needs too much memory."""
+        """Return a list with the case in which ``axes`` have ``sizes``, or [] if the case needs too much memory."""
         return self._as_planned([replace(plan_case(axes, sizes), kind=kind)])
 
     def uniform_cases(self, *, large: bool) -> list[PlannedCase]:
@@ -131,7 +131,7 @@ class Inputs:
         return self._as_planned(plan_uniform_cases(self.axes(None), large=large)) if self.missing else []
 
     def contradicting_cases(self, learned: SizeFacts, learned_without_branches: SizeFacts) -> list[PlannedCase]:
-        """Return cases that agree with ``learned_without_branches``, but contradict ``learned``."""
+        """Return cases whose sizes contradict facts that only come from branches of Ifs (see `InputPlan`)."""
         axes, most = self.axes(learned_without_branches), _MOST_APART[self.level]
         apart, empty = (
             [point for point in points if point.kind == "normal" and not learned.allow(self.completed(point).sizes)][:most]
@@ -174,7 +174,7 @@ class Inputs:
         return sum(math.prod(shape_of(spec, point.sizes)) * max(1, numpy_type(spec.elem_type).itemsize) for spec in self.missing)
 
     def feed(self, point: Point, attempt: str) -> dict[str, Any]:
-        """Return the values of all inputs for ``point``. ``attempt``: how integers are drawn (ATTEMPTS)."""
+        """Return the values of all inputs for ``point``. ``attempt`` is one of ATTEMPTS, the ways to draw integers."""
         feed = {}
         for spec in self.missing:
             own = replace(point, kind=self._kind_for(spec, point))
@@ -234,7 +234,7 @@ class Inputs:
         return axes
 
     def _axes_of(self, group: Sequence[Sequence[str]], position: int, learned: SizeFacts | None) -> Iterator[Axis]:
-        """Yield an `Axis` for each part whose size the caller chose, and one `Axis` for all other parts."""
+        """Yield the axes of a ``group`` of parts: one for each part whose size the caller chose, and one for the rest."""
         rest, known = [], []
         for part in group:
             size = next((self.sizes[name] for name in part if name in self.sizes), None)

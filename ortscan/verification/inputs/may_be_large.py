@@ -42,7 +42,7 @@ def may_be_large(analysis: Analysis) -> set[str]:
 def may_be_divided(analysis: Analysis) -> set[str]:
     """Return the names of the inputs that may be the dividend of an integer division.
 
-    They must not be the lowest integer, because dividing it by -1 crashes onnxruntime.
+    Such an input must not be the lowest integer, because onnxruntime crashes if it divides the lowest integer by -1.
     """
     return _reaching(analysis, lambda node, index: node.op_type == "Div" and index == 0 and not _is_float(node.inputs[index]))
 

@@ -45,7 +45,7 @@ class NamedValues:
     Attributes:
         exact: the constants for each input, by its name.
         neighbours: the values just below and above these constants, for each input.
-        unassigned: constants that the model compares with computed values, if it is unknown for which inputs these values occur.
+        unassigned: constants with which the model compares computed values, if it is unknown which inputs lead to equality.
         patterns: the regular expressions that the model matches strings with.
     """
 
@@ -78,7 +78,7 @@ class _Value:
 
     @property
     def elements(self) -> tuple[Known, ...]:
-        """The elements of the value. Empty if it is no constant, is large, or is stored as external data."""
+        """The elements of the value. Empty if the value is no constant, is large, or is stored as external data."""
         tensor = self.constant
         if not isinstance(tensor, onnx.TensorProto):
             return tensor

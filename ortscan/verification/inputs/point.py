@@ -1,4 +1,4 @@
-"""One case to try: the sizes, the kind of values, and the number that seeds them."""
+"""One case to try: the sizes, the kind of values, and the seed of these values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -86,7 +86,7 @@ def shapes_with_dims(
     """Return ``shapes``, the shapes of inputs, completed by the sizes of free dimensions in ``dims``.
 
     Raises:
-        OptionError: no input has a free dimension in ``dims``, or ``shapes`` has another size for that dimension.
+        OptionError: a name in ``dims`` is no free dimension of an input, or ``shapes`` has another size for this dimension.
     """
     named = {dim: None for spec in specs for dim in spec.dims or () if isinstance(dim, str)}
     for name in dims:

@@ -2,8 +2,8 @@
 
 Two distances are measured:
 
-* the distance of the original's outputs from those of the same model in float64
-* how far the original's outputs move if noise is added to roundings
+* the distance between the original's outputs and the outputs of the same model in float64
+* the distance by which the original's outputs move if noise is added to roundings
 
 The outputs of the rewritten model may differ from those of the original by a multiple of these distances:
 

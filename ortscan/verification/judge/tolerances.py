@@ -64,9 +64,9 @@ class Tolerances:
         return max(kinds, key=rounding, default=dtype)
 
     def one_rounding(self, dtype: np.dtype[Any]) -> float:
-        """Return the error of a single operator, such as an activation, whose results are at most 1.
+        """Return the rounding error of a single operator, such as an activation.
 
-        ``dtype``: the type of the results.
+        The results of the operator are at most 1, and have the type ``dtype``.
         """
         return self.roundings * rounding(self.coarsest(dtype))
 
@@ -96,8 +96,7 @@ def element_scales(magnitudes: np.ndarray, min_elements: int = _LEAST_OTHERS) ->
 
     The magnitudes must be finite. The result broadcasts to their shape.
 
-    ``min_elements``: the least number of elements for each index of an axis. Axes with fewer elements for each index set no limit,
-    because a few elements may all be small by chance.
+    An axis sets no limit if each of its indices has fewer than ``min_elements`` elements, which may all be small by chance.
     """
     scales = np.asarray(magnitudes.max(initial=0.0))
     for along in _axes(magnitudes, min_elements).values():
