@@ -78,7 +78,10 @@ def _is_within(value: Any, kind: type, least: int, most: int) -> bool:
 class BenchInputs:
     """The inputs of the models for each combination of sizes.
 
-    ``usual`` is True if the caller chose no sizes.
+    Args:
+        prepared: the facts that are needed to generate inputs.
+        points: the combinations of sizes.
+        usual: True if the caller chose no sizes.
     """
 
     def __init__(self, prepared: InputPlan, points: Sequence[Point], usual: bool) -> None:

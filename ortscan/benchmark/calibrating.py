@@ -94,7 +94,10 @@ def _loop(steps: int, width: int, nodes: int) -> tuple[str, dict[str, np.ndarray
 
 
 def _operators(links: int) -> tuple[str, dict[str, np.ndarray]]:
-    """Return typical operators of closed forms (Mul, Add, Split, Concat) on small stacks."""
+    """Return the text and the inputs of a model with operators that often replace loops, on small tensors.
+
+    The model has ``links`` groups of a Mul, an Add, a Split and a Concat.
+    """
     chain = " ".join(
         f"m{k} = Mul (y{k}, x) a{k} = Add (m{k}, x) p{k}, q{k} = Split <axis = 1> (a{k}) y{k + 1} = Concat <axis = 1> (q{k}, p{k})"
         for k in range(links)

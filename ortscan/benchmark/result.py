@@ -14,13 +14,13 @@ __all__ = ["Bench", "BenchedModel", "LoopTime", "SizeResult", "Timing"]
 
 @dataclass(frozen=True)
 class Timing:
-    """The seconds of a run.
+    """The time of a run of one model at certain sizes, in seconds.
 
     Attributes:
-        median: the median of the rounds.
-        best: the fastest run.
-        rounds: the median of each round.
-        gains: the speed relative to the first model, in each round.
+        median: the median of ``rounds``.
+        best: the time of the fastest run.
+        rounds: for each round, the median time of its runs.
+        gains: for each round, the speed relative to the first model.
     """
 
     median: float

@@ -132,9 +132,9 @@ class Rewriting:
         return Rewritten(start.loaded, report, bool(touched) or report.migrated or bool(fitted))
 
     def _rewrite(self, start: InOpset, stop_after: int | None, vetoes: Vetoes) -> tuple[RewriteReport, bool | None]:
-        """Rewrite the loaded model in place. Return the report, and whether the model was changed.
+        """Rewrite the loaded model in place. Return a pair: the report, and ``Work.is_touched``.
 
-        The second result is ``Work.is_touched``: None if the model is still exactly as it was loaded.
+        ``Work.is_touched`` says if the model was changed.
         """
         work = Work(self._chosen, start, vetoes, stop_after, self._written_out)
         for stage in STAGES:

@@ -41,7 +41,7 @@ _PERHAPS_DROPPED = frozenset(["Identity", "Expand", "Cast", "Dropout"])
 def crash_risks(proto: onnx.ModelProto) -> list[str]:
     """Return descriptions of the nodes that crash onnxruntime whatever the inputs are.
 
-    onnxruntime crashes when a session is created, or when it runs.
+    The crash occurs when onnxruntime creates a session of the model, or when it runs the model.
     """
     risks = []
     for node, _ in all_nodes(proto):
@@ -110,9 +110,9 @@ def _is_harmless(node: onnx.NodeProto) -> bool:
 
 
 def may_crash_loading(proto: onnx.ModelProto) -> bool:
-    """Return True if onnxruntime could crash when a session is created or when it runs for the first time.
+    """Return True if onnxruntime could crash when it creates a session of the model or first runs the model.
 
-    An old release of onnxruntime could crash on any model.
+    If the installed onnxruntime is an old release, it could crash on any model, so the result is always True.
     """
     if is_old():
         return True
@@ -204,10 +204,10 @@ def _has_unnamed_output(node: onnx.NodeProto) -> bool:
 
 
 def _captured_dequantized(proto: onnx.ModelProto) -> list[str]:
-    """Return descriptions of the nodes that move a dequantized value for a nested graph.
+    """Return descriptions of nodes such as a Reshape of a dequantized value, if a nested graph reads the output.
 
-    An example is a Reshape of the output of a DequantizeLinear, if the body of a loop reads the output of the Reshape. onnxruntime
-    crashes when it loads a model with such a node.
+    The dequantized value is the output of a DequantizeLinear. For example, the Reshape reads this output, and the body of a loop
+    reads the output of the Reshape. onnxruntime crashes when it loads a model with such a node.
     """
     risks = []
     for graph in (*all_graphs(proto), *proto.functions):

@@ -79,11 +79,11 @@ class Original:
 
     @lazy
     def fault_with_all_constants(self) -> str | None:
-        """The fault that onnx's inference finds in the original if it sees all constants, or None.
+        """The fault that onnx's inference finds in the original if it knows the values of all constants, or None.
 
-        In a nested graph, onnx does not see the values of constants of outer graphs. Rewrites move constants to other graphs, so
-        onnx may see more constants in the result than in the original. Shape inference may then find a fault in the result that it
-        misses in the original, although the original has this fault too.
+        In a nested graph, onnx does not know the values of constants of outer graphs. Rewrites move constants to other graphs, so
+        onnx may know more constants in the rewritten model than in the original. Shape inference may then find a fault in the
+        rewritten model and miss the same fault in the original.
         """
         shown = onnx.ModelProto()
         shown.CopyFrom(self.proto)

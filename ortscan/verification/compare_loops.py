@@ -55,8 +55,8 @@ def compare_loops(
 
     * If the whole models differ, their difference is returned.
     * If the whole models are equal, the difference of the loop is ignored.
-    * If the comparison of the whole models is inconclusive, the difference of the loop is returned. There is one exception: if
-      the caller chose ``sizes``, and an input of the loop has an unknown size, the difference is ignored. The loop may have run at a
+    * If the comparison of the whole models is inconclusive, the difference of the loop is returned. There is one exception: if the
+      caller chose ``sizes``, and an input of the loop has an unknown size, the difference is ignored. The loop may have run at a
       size that never occurs in the model.
 
     If no loop can be compared separately, and there is enough time, the whole models are compared. See `compare_models` for the

@@ -145,8 +145,8 @@ def _unusual_integers(
 ) -> np.ndarray:
     """Return an array in which unusual ``numbers`` alternate with random ``usual`` numbers.
 
-    An array with a single element contains one of ``numbers``. This number is random if all inputs of the case get unusual integers.
-    Otherwise it depends on the seed of ``point``.
+    An array with a single element contains one of ``numbers``. This number is random if all inputs of the case get unusual
+    integers. Otherwise it depends on the seed of ``point``.
 
     Args:
         numbers: the unusual numbers that the input can have.
