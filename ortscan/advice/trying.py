@@ -1,4 +1,7 @@
-"""Try a candidate: rewrite the model with it, find the loops that it improves, then compare and time the results."""
+"""Try a candidate.
+
+The model is rewritten with the candidate. If this improves loops, the results are compared and timed.
+"""
 
 import time
 import warnings

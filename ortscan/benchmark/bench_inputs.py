@@ -1,4 +1,7 @@
-"""Choose the sizes and inputs for timing models: those of the caller, or else usual sizes and generated values."""
+"""Choose the sizes and inputs for timing models.
+
+If the caller passes no sizes or inputs, usual sizes and generated values are used.
+"""
 
 import itertools
 import numbers

@@ -102,13 +102,19 @@ class Bench:
 
     @property
     def is_faster(self) -> bool:
-        """True if the last model is measurably faster than the first at some sizes and measurably slower at none."""
+        """True if the last model is measurably faster at some sizes, and measurably slower at none.
+
+        The last model is compared with the first.
+        """
         ratios = [result.ratio() for result in self.results]
         return any(ratio.is_faster for ratio in ratios) and not any(ratio.is_slower for ratio in ratios)
 
     @property
     def is_slower(self) -> bool:
-        """True if the last model is measurably slower than the first at some sizes and measurably faster at none."""
+        """True if the last model is measurably slower at some sizes, and measurably faster at none.
+
+        The last model is compared with the first.
+        """
         ratios = [result.ratio() for result in self.results]
         return any(ratio.is_slower for ratio in ratios) and not any(ratio.is_faster for ratio in ratios)
 

@@ -25,7 +25,10 @@ Turns = list[list[float]]
 
 
 class Clock(NamedTuple):
-    """Two clocks in seconds. ``now`` is the wall clock; ``own`` may count only the time that this thread runs."""
+    """Two clocks in seconds.
+
+    ``now`` is the wall clock. ``own`` may count only the time that this thread runs.
+    """
 
     now: Callable[[], float]
     own: Callable[[], float]

@@ -110,7 +110,7 @@ def _is_harmless(node: onnx.NodeProto) -> bool:
 
 
 def may_crash_loading(proto: onnx.ModelProto) -> bool:
-    """Return True if onnxruntime could crash when it creates a session of the model or first runs the model.
+    """Return True if onnxruntime could crash when it loads the model or runs it for the first time.
 
     If the installed onnxruntime is an old release, it could crash on any model, so the result is always True.
     """
@@ -204,10 +204,10 @@ def _has_unnamed_output(node: onnx.NodeProto) -> bool:
 
 
 def _captured_dequantized(proto: onnx.ModelProto) -> list[str]:
-    """Return descriptions of nodes such as a Reshape of a dequantized value, if a nested graph reads the output.
+    """Return descriptions of nodes that move a dequantized value and whose output a nested graph reads.
 
-    The dequantized value is the output of a DequantizeLinear. For example, the Reshape reads this output, and the body of a loop
-    reads the output of the Reshape. onnxruntime crashes when it loads a model with such a node.
+    For example, a Reshape reads the output of a DequantizeLinear, and the body of a loop reads the output of this Reshape.
+    onnxruntime crashes when it loads a model with such a node.
     """
     risks = []
     for graph in (*all_graphs(proto), *proto.functions):

@@ -1,4 +1,4 @@
-"""Hide bounds of Slices in a rewritten model from onnx's inference, if onnx would infer wrong shapes from these bounds.
+"""Hide bounds of Slices from onnx's inference, if onnx would infer wrong shapes from these bounds.
 
     part = Slice (shape, start, {2})    ->    same = Equal (start, start)  start_1 = Compress (start, same)
                                               part = Slice (shape, start_1, {2})
@@ -55,7 +55,7 @@ def _is_accepted(after: LoadedModel) -> bool:
 
 
 def _slices(model: ir.Model) -> Iterator[ir.Node]:
-    """Yield each Slice, also in functions, that may read a vector of sizes and has unknown bounds."""
+    """Yield each Slice that may read a vector of sizes and has unknown bounds. Include functions."""
     owners: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     for owner in owners:
         imports = model.opset_imports if isinstance(owner, ir.Graph) else owner.opset_imports

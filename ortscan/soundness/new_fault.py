@@ -79,7 +79,7 @@ class Original:
 
     @lazy
     def fault_with_all_constants(self) -> str | None:
-        """The fault that onnx's inference finds in the original if it knows the values of all constants, or None.
+        """The fault that onnx's inference finds in the original if it knows all constants, or None.
 
         In a nested graph, onnx does not know the values of constants of outer graphs. Rewrites move constants to other graphs, so
         onnx may know more constants in the rewritten model than in the original. Shape inference may then find a fault in the

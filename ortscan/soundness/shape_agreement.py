@@ -63,8 +63,9 @@ def _difference_at(sizes: Mapping[str, int], old: onnx.ModelProto, new: onnx.Mod
 
 
 def _fitting(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return ``sizes``, changed so that dimensions have equal sizes if operators of ``model`` require equal sizes.
+    """Return ``sizes``, adapted to the operators of ``model``.
 
+    Dimensions get equal sizes if the operators require this, and a dimension gets a certain size if the operators require it.
     If the model cannot be read, return ``sizes`` unchanged.
     """
     facts = if_readable(lambda: learn_sizes(analyse(model, input_specs(model.graph))))

@@ -100,9 +100,9 @@ def cut_loop(position: int, before: GraphIndex, after: GraphIndex, types: Types)
 
 
 def _results(position: int, before: GraphIndex, after: GraphIndex) -> list[str]:
-    """Return the names of the outputs of the loop at ``position``, if both models have values with these names.
+    """Return the names of the outputs of the loop at ``position`` that both models have.
 
-    If only the original has an output, the result has other values instead: the nearest values that are computed from this output
+    If only the original has an output, return other names instead: those of the nearest values that are computed from this output
     and that both models have.
     """
     results: dict[str, None] = {}

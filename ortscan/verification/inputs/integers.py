@@ -86,10 +86,11 @@ def random_booleans(shape: tuple[int, ...], random: np.random.Generator) -> np.n
 
 
 def put_alternating(values: np.ndarray, numbers: Sequence[Any], turn: int) -> None:
-    """Put ``numbers`` into every second element of ``values``. If there are too few numbers, repeat the numbers.
+    """Put ``numbers`` into every second element of ``values``.
 
-    If there are too many numbers for one array, distribute them over several arrays: call this function for each array, with
-    ``turn`` = 0, 1, 2 and so on. Each array then starts with the number after the last number of the previous array.
+    If there are too few numbers, they are repeated. If there are too many numbers for one array, distribute them over several
+    arrays: call this function for each array, with ``turn`` = 0, 1, 2 and so on. Each array then starts with the number after the
+    last number of the previous array.
     """
     flat = values.reshape(-1)
     positions = range(0, flat.size, 2)

@@ -1,6 +1,7 @@
 """Find named values: constants in a model at which its behaviour changes.
 
-The model compares an input with such a constant, looks it up in a table, clips the input to it, or rounds at it:
+Such a constant is a number with which the model compares an input, a key in a table, a limit of a Clip, or a number such as
+0.5 at which the result of rounding changes:
 
     c = Equal(ids, 50256)                    ->   50256 for ids, and 50257, 50255
     s = Mul(x, 2)   c = Greater(s, 10)       ->   5 for x, and a little more and less
@@ -78,7 +79,10 @@ class _Value:
 
     @property
     def elements(self) -> tuple[Known, ...]:
-        """The elements of the value. Empty if the value is no constant, is large, or is stored as external data."""
+        """The elements of the value, if the value is a small constant.
+
+        Empty if the value is no constant, is large, or is stored as external data.
+        """
         tensor = self.constant
         if not isinstance(tensor, onnx.TensorProto):
             return tensor

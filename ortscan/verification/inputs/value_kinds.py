@@ -109,9 +109,10 @@ def steady_kinds(missing: Sequence[SessionSpec]) -> list[str]:
 
 
 def can_be_zero(missing: Sequence[SessionSpec], roles: Mapping[str, Role], avoid_empty: bool) -> list[str]:
-    """Return the inputs in ``missing`` that may be all zeros (or all False) while the other inputs have usual values.
+    """Return the inputs in ``missing`` that may be all zeros (or all False).
 
-    The result is empty if ``missing`` has only one input. If ``avoid_empty`` is True, boolean inputs are not included.
+    The other inputs then have usual values. The result is empty if ``missing`` has only one input. If ``avoid_empty`` is True,
+    boolean inputs are not included.
     """
     types = onnx.TensorProto
     left_out = (types.STRING, types.BOOL) if avoid_empty else (types.STRING,)
@@ -120,7 +121,10 @@ def can_be_zero(missing: Sequence[SessionSpec], roles: Mapping[str, Role], avoid
 
 
 def useless_kinds(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) -> set[str]:
-    """Return the kinds of values that need not be tried, because all inputs in ``missing`` would get usual values."""
+    """Return the kinds of values that need not be tried.
+
+    For these kinds, all inputs in ``missing`` would get their usual values.
+    """
     kinds = [numpy_type(spec.elem_type).kind for spec in missing if not roles.get(spec.name, Role()).is_strict]
     lengths = any(roles[spec.name].lengths for spec in missing if spec.name in roles)
     useless = set[str]() if set(kinds) & set("fV") else set(FLOAT_KINDS - _FOR_ALL)

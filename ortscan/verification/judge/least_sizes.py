@@ -129,7 +129,8 @@ def _equal(search: _SizeSearch, row: _Row, usual: _Row, sizes: SizeFacts) -> lis
     """Group the positions of the free axes into classes whose sizes must be equal.
 
     The original accepts ``row``. Two sizes must be equal if the original rejects a larger size for only one of them, but accepts
-    the same larger size for both. Axes with equal usual sizes are not tested. Equal sizes are also recorded in ``sizes``.
+    the same larger size for both. Only axes with the same size in ``row`` and different ``usual`` sizes are tested. Equal sizes are
+    also recorded in ``sizes``.
     """
     classes = [[position] for position in search.free_positions]
     for first, second in combinations(search.free_positions, 2):

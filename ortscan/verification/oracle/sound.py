@@ -45,7 +45,7 @@ def unsound_loops(proto: onnx.ModelProto) -> list[str]:
 
 
 def sound_oracle(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy of ``proto`` with the repairs of this module, or ``proto`` itself if it needs no repair."""
+    """Return a copy of ``proto`` with the repairs of this module, or ``proto`` if it needs no repair."""
     if not unsound_loops(proto):
         return proto
     copy = onnx.ModelProto()
