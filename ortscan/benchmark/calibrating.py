@@ -59,7 +59,7 @@ def _costs(nanoseconds: Mapping[str, float]) -> Costs:
 
 
 def _models() -> dict[str, tuple[str, dict[str, np.ndarray]]]:
-    """Return for each model, by its name, its text (in ONNX's text format) and its inputs."""
+    """Return a dict from the name of each model to its text (in ONNX's text format) and its inputs."""
     return {
         "loop": _loop(_STEPS, _NARROW, 3),
         "short loop": _loop(_LESS, _NARROW, 3),

@@ -91,7 +91,10 @@ def gain(ratio: Ratio) -> str:
 
 
 def noise(ratio: Ratio) -> str:
-    """Return the confidence interval as a text such as ``2.90 to 3.30``, in the direction of `gain`."""
+    """Return the confidence interval as a text such as ``2.90 to 3.30``.
+
+    For a slower model, this is the interval of the factor by which the model is slower.
+    """
     if ratio.is_slower:
         return f"{1 / ratio.high:.2f} to {1 / ratio.low:.2f}"
     interval = f"{ratio.low:.2f} to {ratio.high:.2f}" if ratio.value < 10 else f"{_short(ratio.low)} to {_short(ratio.high)}"

@@ -89,9 +89,9 @@ def rewrite_soundly(
 
 
 def culprit(rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = None, vetoes: Sequence[Veto] = ()) -> Veto | None:
-    """Rewrite without ``vetoes``, and return the first patch that makes the result faulty.
+    """Rewrite without the patches ``vetoes``, and return the first patch that makes the result faulty.
 
-    Return None if no single patch makes it faulty, or if the search takes too long.
+    Return None if no single patch makes the result faulty, or if the search takes too long.
     """
     search = _Search(rewrite, find_fault)
     search.vetoes += vetoes
@@ -153,7 +153,7 @@ class _Search:
     def culprit(self, tried: _Attempt) -> Veto | None:
         """Return the first patch that makes the result of ``tried`` faulty.
 
-        Return None if no single patch makes it faulty, or if the search takes too long.
+        Return None if no single patch makes the result faulty, or if the search takes too long.
         """
         if isinstance(tried.error, RuleFailed):
             return tried.error.veto

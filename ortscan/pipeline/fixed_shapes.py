@@ -90,8 +90,9 @@ class FixedShapes:
 
         If a dimension with a name gets a size, every dimension of an input with the same name gets this size too.
 
-        Raise OptionError in these cases: an input in ``shapes`` does not exist, or is no tensor; its rank or a declared size is
-        different; or two sizes are given for dimensions with the same name.
+        Raises:
+            OptionError: ``shapes`` has an input that does not exist or is no tensor, a rank or a size that contradicts the model,
+                or two sizes for dimensions with the same name.
         """
         self._sizes: dict[str, int] = {}
         self._declared = [value.shape for value in model.graph.outputs]

@@ -94,7 +94,7 @@ class Rewriting:
     def _sizes(self, shapes: Mapping[str, Sequence[int | None]], dims: Any, option: str) -> dict[str, Sequence[int | None]]:
         """Return the shapes of inputs ``shapes``, completed by the sizes of named dimensions in ``dims``.
 
-        An example of ``dims`` is ``{"T": 64}``. ``option`` is the name of the option that has ``dims``. It is used in errors.
+        An example of ``dims`` is ``{"T": 64}``. ``option`` is the name of this option in error messages.
         """
         sizes = given_dims(dims, option)
         if not sizes:

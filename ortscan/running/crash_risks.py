@@ -125,7 +125,7 @@ def _casts_a_transpose(proto: onnx.ModelProto) -> bool:
 
 
 def rank_conflicts(model: ir.Model) -> list[str]:
-    """Return descriptions of the Scans whose operand has another rank than the body declares for it.
+    """Return descriptions of the Scans that read a value of another rank than the body declares.
 
     The shapes of ``model`` must have been inferred.
     """

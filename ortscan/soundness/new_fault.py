@@ -52,7 +52,7 @@ _MOST_AT_ONCE = 100_000
 
 
 class Original:
-    """The original model, with which rewritten models are compared. It is read when first needed."""
+    """The original model, with which rewritten models are compared. It is read when needed."""
 
     def __init__(self, model: AnyModel) -> None:
         self._model = model
@@ -153,7 +153,8 @@ def _checker_fault(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
 def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     """Run onnx's strict shape inference, and return its error, or None.
 
-    The inference also checks the declared shapes, and computes the elements of small vectors, because shapes depend on them.
+    The inference also checks the declared shapes, and computes the elements of small vectors, because shapes may depend on these
+    elements.
     """
 
     shown = onnx.ModelProto()

@@ -209,7 +209,7 @@ class Inputs:
         return fitting(spec, named, None if sizes is None else role, sizes or {}, spec.name in self.large - self.divided)
 
     def completed(self, point: Point) -> Point:
-        """Return ``point`` with the sizes that the caller chose, and those computed from other sizes."""
+        """Return ``point`` with the sizes that the caller chose or that are computed from other sizes."""
         sizes = {**self.sizes, **point.sizes}
         sizes.update({name: derived_size(name, sizes) for name in derived_dims(self._names()) if name not in sizes})
         return replace(point, sizes={name: sizes[name] for name in self._names()})

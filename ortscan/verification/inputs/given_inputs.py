@@ -39,8 +39,9 @@ Given = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 def read_inputs(
     inputs: Given, specs: Sequence[SessionSpec], optional: Set[str], outputs: Sequence[SessionSpec]
 ) -> tuple[list[_Arrays], list[_Arrays]]:
-    """Return the sets of inputs and, for each set, its recorded outputs, as dicts from names to arrays.
+    """Return two lists: the sets of inputs, and the recorded outputs of each set.
 
+    Each item is a dict from names to arrays.
     If the caller passes dicts, there are no recorded outputs.
 
     Args:

@@ -1,7 +1,7 @@
 """Find named values: constants in a model at which its behaviour changes.
 
-Such a constant is a number with which the model compares an input, a key in a table, a limit of a Clip, or a number such as
-0.5 at which the result of rounding changes:
+Examples of such constants are a number with which the model compares an input, a key of a table, a limit of a Clip, and 0.5 for a
+Round:
 
     c = Equal(ids, 50256)                    ->   50256 for ids, and 50257, 50255
     s = Mul(x, 2)   c = Greater(s, 10)       ->   5 for x, and a little more and less
@@ -46,7 +46,8 @@ class NamedValues:
     Attributes:
         exact: the constants for each input, by its name.
         neighbours: the values just below and above these constants, for each input.
-        unassigned: constants with which the model compares computed values, if it is unknown which inputs lead to equality.
+        unassigned: constants with which the model compares computed values. It is unknown for which inputs such a value equals the
+            constant.
         patterns: the regular expressions that the model matches strings with.
     """
 

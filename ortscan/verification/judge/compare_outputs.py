@@ -78,11 +78,12 @@ class Comparer:
         noisy: a function that returns a session of the original with random noise in all roundings, or None if that is impossible.
         exact: a function that returns a session of the original in float64, or None if that is impossible.
         nan_hiding: the outputs that depend on nodes that do not propagate NaN and infinity.
-        draws: True if the original may draw random numbers. Then it runs twice in the first case, to find unstable outputs.
+        draws: True if the original may draw random numbers. Then the original runs again in the first case, to find unstable
+            outputs.
         unstable: the outputs that differ between two runs of the original. They are not compared.
         optimizer_sensitive: the outputs that change if the original gets additional nodes, although these nodes should change no
-            number. It is unknown whether the values with or without these nodes are right. Runs with noise need such nodes, so for
-            these outputs they do not show the effect of roundings.
+            number. It is unknown whether the values with or without these nodes are right. Runs with noise need such nodes, so
+            these runs do not show how roundings affect these outputs.
         notes: notes for the report.
     """
 
@@ -226,5 +227,5 @@ def _differ_in_shape(old: Any, new: Any) -> bool:
 
 
 def _both_empty(old: Any, new: Any) -> bool:
-    """Return True if both values are arrays without elements that have the same type but different shapes."""
+    """Return True if both values are empty arrays of the same type, but of different shapes."""
     return _is_empty(old) and _is_empty(new) and old.dtype == new.dtype and old.shape != new.shape

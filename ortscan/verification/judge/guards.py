@@ -1,4 +1,4 @@
-"""Check the Ifs that guard nodes against empty inputs, before a model runs on such inputs.
+"""Check the Ifs that guard nodes against empty inputs, before a model runs on empty inputs.
 
     c = Size (x) > 0     If (c) then LSTM (x, ...) else ...
 

@@ -11,7 +11,7 @@ The outputs of the rewritten model may differ from those of the original by a mu
 
 A smaller difference cannot be expected, because a rewrite may add numbers in another order. The distances are only measured if the
 two models differ by more than the tolerance. Wide products of large numbers, differences of almost equal numbers, and long
-recurrences have the largest errors. If the errors of an output are so large that it cannot be compared, a note says so.
+recurrences have the largest errors. If the errors of an output are so large that the output cannot be compared, a note says so.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -76,8 +76,8 @@ def run_all(
 def _run_series(judge: Judge, plan: InputPlan) -> list[Judged]:
     """Run the cases of one set of inputs, in this order:
 
-    1. The cases of `_start`. If the original runs in none of them, they run again with integers among the named values (constants
-       that the models compare inputs with).
+    1. The cases of `_start`. If the original runs in none of these cases, they are repeated with integers among the named values
+       (constants that the models compare inputs with).
     2. If some free dimension was never above 1 in a case in which the original ran: cases with large equal sizes.
     3. If some facts about sizes only come from branches of Ifs: cases with sizes that contradict these facts.
     4. Cases with sizes of 0, and cases with unusual values.
@@ -85,7 +85,7 @@ def _run_series(judge: Judge, plan: InputPlan) -> list[Judged]:
        the sizes that were found. (Named values may select another branch of an If, and this branch may need larger sizes.)
 
     Steps 3 and 4 are skipped if the original has run in no case. The series ends after ``_PATIENCE`` runs of the original that had
-    to be stopped. If the time limit is reached, it ends as soon as it has ``_LEAST`` cases.
+    to be stopped. If the time limit is reached, the series ends as soon as it has ``_LEAST`` cases.
     """
     inputs, learned, judged = plan.inputs, plan.learned, list[Judged]()
     started, known = _start(judge, inputs, learned, judged)

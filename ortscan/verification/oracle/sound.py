@@ -74,7 +74,7 @@ def sound_oracle(proto: onnx.ModelProto) -> onnx.ModelProto:
 def with_declared_sizes(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with declared shapes for all values whose sizes can be inferred.
 
-    This matters if a Loop runs zero steps. Its stacked outputs are then empty: their axis 0 has size 0. If onnxruntime cannot get
+    This matters if a Loop runs zero steps. The stacked outputs are then empty: their axis 0 has size 0. If onnxruntime cannot get
     the size of another axis from the body, it uses size 0 for this axis too. For example, a mean over the steps then has no
     elements, although it should have one element for each feature.
     """
