@@ -83,7 +83,8 @@ _CURVES = (("Exp", "a power", "powers"), ("Log", "a logarithm", "logarithms"))
 def _loop(steps: int, width: int, nodes: int) -> tuple[str, dict[str, np.ndarray]]:
     """Return the text and the inputs of a model with one Scan.
 
-    The body has ``nodes`` nodes, a state, two scan inputs and a stacked output.
+    The Scan runs ``steps`` steps on rows of ``width`` numbers. Its body has ``nodes`` nodes, a state, two scan inputs and a stacked
+    output.
     """
     row, stack = f"float[{width}]", f"float[{steps}, {width}]"
     chain = " ".join(f"h{number + 1} = Neg (h{number})" for number in range(2, nodes - 1))

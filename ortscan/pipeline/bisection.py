@@ -91,7 +91,8 @@ def rewrite_soundly(
 def culprit(rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = None, vetoes: Sequence[Veto] = ()) -> Veto | None:
     """Rewrite without the patches ``vetoes``, and return the first patch that makes the result faulty.
 
-    Return None if no single patch makes the result faulty, or if the search takes too long.
+    Return None if no single patch makes the result faulty, or if the search takes too long. See `rewrite_soundly` for the other
+    arguments.
     """
     search = _Search(rewrite, find_fault)
     search.vetoes += vetoes

@@ -37,6 +37,8 @@ _REPORT_IT = "this is a defect of ortscan; please report it with the model"
 def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Rewritten:
     """Rewrite the model, and return a sound result without the patches that are faulty.
 
+    ``stop_after`` is the maximum number of patches; None for any number.
+
     If no result is sound, return the original model. Raise OptionError if ``fix_shapes`` contradicts the model. With the option
     ``debug``, raise InvariantBroken if the first result is not sound.
     """
@@ -77,6 +79,8 @@ def fault_of(rewriting: Rewriting) -> FindFault:
 
 def rewrite_soundly_in_opset(rewriting: Rewriting, find_fault: FindFault, stop_after: int | None = None) -> BisectionResult:
     """Rewrite the model without the patches that ``find_fault`` rejects.
+
+    ``stop_after`` is the maximum number of patches; None for any number.
 
     If the option ``opset`` is ``auto`` and even the result without any patch is faulty, try again in the model's own opset.
     """

@@ -81,6 +81,7 @@ def may_crash(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tu
     * An operator is known to crash on empty operands, and its operands may be empty.
 
     ``watched`` has the names of the outputs of nodes that are checked before each run. The last reason is ignored for these nodes.
+    If ``analysis`` is None, the shapes are unknown, and every operand may be empty.
     """
     if may_crash_loading(proto) or may_exhaust_memory(proto, analysis) or (analysis is not None and may_run_long(analysis)):
         return True

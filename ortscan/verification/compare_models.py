@@ -85,10 +85,10 @@ class CompareSettings:
 
 
 def static_problems(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
-    """Return the problems that are found without running the models.
+    """Return the problems of the original and the rewritten model that are found without running them.
 
-    The problems are differences of the interfaces, nodes that would crash onnxruntime, and loops of the rewritten model that
-    onnxruntime computes wrongly. If there is a problem, the models should not be run.
+    The problems are differences of the interfaces, nodes of either model that would crash onnxruntime, and loops of the rewritten
+    model that onnxruntime computes wrongly. If there is a problem, the models should not be run.
     """
     problems = [f"the original would crash onnxruntime: {risk}" for risk in crash_risks(before)]
     problems += [f"the result would crash onnxruntime: {risk}" for risk in crash_risks(after)]

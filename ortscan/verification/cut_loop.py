@@ -124,6 +124,12 @@ def _is_general(name: str, index: GraphIndex, types: Types, depth: int = 0) -> b
     """Return True if ``name`` is a tensor of floats that may have any value, as far as the graph shows.
 
     This means that a rewrite cannot rely on a property of the value, for example that it is positive.
+
+    Args:
+        name: the name of the value.
+        index: the index of the main graph.
+        types: the types of the values of the main graph.
+        depth: the number of nodes between the value and the value where the search began. The search stops at a maximum depth.
     """
     if name not in types or types[name].tensor_type.elem_type not in _FLOATS or depth > _DEEPEST:
         return False

@@ -148,7 +148,10 @@ def owners_of(analysis: Analysis) -> dict[ir.Graph, ir.Node]:
 
 
 def _uses(start: ir.Value, analysis: Analysis, owners: Mapping[ir.Graph, ir.Node]) -> Iterator[Role | None]:
-    """Yield a role for each use of the elements of ``start``. Yield None for a use that limits no values."""
+    """Yield a role for each use of the elements of ``start``. Yield None for a use that limits no values.
+
+    ``owners`` is the result of `owners_of`.
+    """
     pending, seen = [start], {start}
     while pending:
         value = pending.pop()

@@ -85,6 +85,8 @@ def shapes_with_dims(
 ) -> dict[str, _Shape]:
     """Return ``shapes``, the shapes of inputs, completed by the sizes of free dimensions in ``dims``.
 
+    ``specs`` has the declarations of the inputs. ``option`` is the name by which errors call ``dims``.
+
     Raises:
         OptionError: a name in ``dims`` is no free dimension of an input, or ``shapes`` has another size for this dimension.
     """

@@ -180,7 +180,7 @@ def cases_of_named(specs: Sequence[SessionSpec], counts: Sequence[int], level: L
     """Return how many cases are needed to feed all named values, up to a maximum.
 
     In each case, every second element of an input is one of its named values. ``counts`` has the number of named values of each
-    input.
+    input in ``specs``. The maximum depends on ``level``.
     """
     needed = [math.ceil(count / _capacity(spec)) for spec, count in zip(specs, counts, strict=True)]
     return min(max(needed, default=0), _MOST_CASES[level])

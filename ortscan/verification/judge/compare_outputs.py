@@ -127,7 +127,8 @@ class Comparer:
     def finds_equal(self, expected: _Values, actual: _Values, names: Set[str]) -> bool:
         """Return True if the outputs ``names`` are equal within the tolerances.
 
-        The tolerances also depend on the magnitudes of the outputs in earlier cases.
+        ``expected`` and ``actual`` have all outputs of two runs. The tolerances also depend on the magnitudes of the outputs in
+        earlier cases.
         """
         gaps = (
             compare_values(old, new, self.tolerances[name], self._history.get((name, False)))
