@@ -65,7 +65,7 @@ def rewrite_soundly(
         is_valid: returns True if the original model is valid.
 
     Raises:
-        Exception: an error that no patch causes, so no patch is taken back. It is due to the model or to options. This includes
+        Exception: an error that is due to the model or to options. No patch is taken back because of such an error. Examples are
             errors that also occur without patches, and all errors if the original model is invalid.
     """
     search = _Search(rewrite, find_fault, is_valid)

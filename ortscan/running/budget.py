@@ -74,7 +74,7 @@ class Budget:
         return max(0.0, self.started + self.seconds + self.granted - time.monotonic())
 
     def grant(self, seconds: float) -> None:
-        """Extend the time limit so that ``seconds`` remain, but never more than the time spent so far.
+        """Extend the time limit so that ``seconds`` remain, but at most as many as have been spent.
 
         A comparison calls this method if it has not compared any outputs yet.
         """

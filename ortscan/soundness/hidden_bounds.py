@@ -55,7 +55,7 @@ def _is_accepted(after: LoadedModel) -> bool:
 
 
 def _slices(model: ir.Model) -> Iterator[ir.Node]:
-    """Yield each Slice that may read a vector of sizes and has unknown bounds. Include functions."""
+    """Yield each Slice that may read a vector of sizes and has unknown bounds. Search functions too."""
     owners: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     for owner in owners:
         imports = model.opset_imports if isinstance(owner, ir.Graph) else owner.opset_imports
