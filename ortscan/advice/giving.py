@@ -138,7 +138,8 @@ def _name_in(where: str) -> str:
 def _is_covered_by(candidate: AdviceCandidate, other: TriedCandidate) -> bool:
     """Return True if ``candidate`` need not be tried, because the candidate ``other`` already helps.
 
-    Both candidates must be for sizes of the same dimensions. ``other`` was tried first, because its sizes are larger.
+    This is the case if both candidates have ``sizes`` of the same dimensions. Candidates with larger sizes are tried first, so the
+    sizes of ``other`` are larger.
     """
     return bool(candidate.sizes) and candidate.sizes.keys() == other.candidate.sizes.keys()
 
@@ -146,8 +147,8 @@ def _is_covered_by(candidate: AdviceCandidate, other: TriedCandidate) -> bool:
 def _best_advice(where: str, helpful: "list[tuple[TriedCandidate, Bench | None]]") -> list[Advice]:
     """Return at most two pieces of advice for the loop at ``where``.
 
-    The first piece is the best advice that helps in any session of onnxruntime. The second piece is the best advice that helps
-    only in some sessions. The second piece is returned only if there is no first piece, or if it is clearly faster than the first.
+    The first piece is the best advice that helps in any session of onnxruntime. The second piece is the best advice that needs a
+    session with ortscan's library. It is returned if there is no first piece, or if it is clearly faster than the first piece.
 
     Args:
         where: the location of the loop.

@@ -1,4 +1,7 @@
-"""Try a candidate: rewrite the model with it, find the loops that it improves, then compare and time the results."""
+"""Try a candidate.
+
+The model is rewritten with the candidate. If this improves loops, the results are compared and timed.
+"""
 
 import time
 import warnings
@@ -92,9 +95,14 @@ def _is_better(before: LoopReport, after: LoopReport) -> bool:
 
 
 def time_models(models: Mapping[str, AnyModel], sizes: Mapping[str, int], profile: bool = False) -> "Bench | None":
-    """Time ``models`` and return the result, or None if they cannot be timed.
+    """Time ``models`` and return the result, or None if the models cannot be timed.
 
     Raise StillRunning if a run does not end.
+
+    Args:
+        models: the models by name.
+        sizes: the sizes of free dimensions; an empty dict for usual sizes.
+        profile: True to measure the time of each loop too.
     """
     from ortscan.benchmark.measure import StillRunning, measure
 

@@ -66,7 +66,10 @@ def end_with_parent() -> None:
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:
-    """End ``process``, which leads a session, and all its subprocesses."""
+    """Kill ``process`` and all its subprocesses, and close its pipes.
+
+    ``process`` must have been started with ``start_new_session=True``.
+    """
     with contextlib.suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

@@ -10,7 +10,10 @@ _LONGEST, _LONGEST_NAME = 4000, 200
 
 
 def safe(text: object) -> str:
-    """Return ``text`` escaped and of limited length. Unprintable characters and direction marks become escape sequences."""
+    """Return ``text`` escaped for HTML and cut to a limited length.
+
+    Unprintable characters and direction marks become escape sequences.
+    """
     return escape(plain(cut(str(text), _LONGEST)))
 
 

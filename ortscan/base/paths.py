@@ -124,7 +124,10 @@ def _leaves(normal: str) -> bool:
 
 
 def open_regular(real: str) -> int:
-    """Open the file at a path without links and return its descriptor. Raise OSError unless it is a readable regular file."""
+    """Open the file at a path without links, and return its descriptor.
+
+    Raise OSError unless the path leads to a readable regular file.
+    """
     file = os.open(real, _READING)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):

@@ -1,4 +1,7 @@
-"""Choose the sizes and inputs for timing models: those of the caller, or else usual sizes and generated values."""
+"""Choose the sizes and inputs for timing models.
+
+If the caller passes no sizes or inputs, usual sizes and generated values are used.
+"""
 
 import itertools
 import numbers
@@ -78,7 +81,10 @@ def _is_within(value: Any, kind: type, least: int, most: int) -> bool:
 class BenchInputs:
     """The inputs of the models for each combination of sizes.
 
-    ``usual`` is True if the caller chose no sizes.
+    Args:
+        prepared: the facts that are needed to generate inputs.
+        points: the combinations of sizes.
+        usual: True if the caller chose no sizes.
     """
 
     def __init__(self, prepared: InputPlan, points: Sequence[Point], usual: bool) -> None:

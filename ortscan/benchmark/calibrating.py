@@ -59,7 +59,7 @@ def _costs(nanoseconds: Mapping[str, float]) -> Costs:
 
 
 def _models() -> dict[str, tuple[str, dict[str, np.ndarray]]]:
-    """Return for each model, by its name, its text (in ONNX's text format) and its inputs."""
+    """Return a dict from the name of each model to its text (in ONNX's text format) and its inputs."""
     return {
         "loop": _loop(_STEPS, _NARROW, 3),
         "short loop": _loop(_LESS, _NARROW, 3),
@@ -83,7 +83,8 @@ _CURVES = (("Exp", "a power", "powers"), ("Log", "a logarithm", "logarithms"))
 def _loop(steps: int, width: int, nodes: int) -> tuple[str, dict[str, np.ndarray]]:
     """Return the text and the inputs of a model with one Scan.
 
-    The body has ``nodes`` nodes, a state, two scan inputs and a stacked output.
+    The Scan runs ``steps`` steps on rows of ``width`` numbers. Its body has ``nodes`` nodes, a state, two scan inputs and a stacked
+    output.
     """
     row, stack = f"float[{width}]", f"float[{steps}, {width}]"
     chain = " ".join(f"h{number + 1} = Neg (h{number})" for number in range(2, nodes - 1))
@@ -94,7 +95,10 @@ def _loop(steps: int, width: int, nodes: int) -> tuple[str, dict[str, np.ndarray
 
 
 def _operators(links: int) -> tuple[str, dict[str, np.ndarray]]:
-    """Return typical operators of closed forms (Mul, Add, Split, Concat) on small stacks."""
+    """Return the text and the inputs of a model with operators that often replace loops, on small tensors.
+
+    The model has ``links`` groups of a Mul, an Add, a Split and a Concat.
+    """
     chain = " ".join(
         f"m{k} = Mul (y{k}, x) a{k} = Add (m{k}, x) p{k}, q{k} = Split <axis = 1> (a{k}) y{k + 1} = Concat <axis = 1> (q{k}, p{k})"
         for k in range(links)

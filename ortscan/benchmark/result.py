@@ -14,13 +14,13 @@ __all__ = ["Bench", "BenchedModel", "LoopTime", "SizeResult", "Timing"]
 
 @dataclass(frozen=True)
 class Timing:
-    """The seconds of a run.
+    """The time of a run of one model at certain sizes, in seconds.
 
     Attributes:
-        median: the median of the rounds.
-        best: the fastest run.
-        rounds: the median of each round.
-        gains: the speed relative to the first model, in each round.
+        median: the median of ``rounds``.
+        best: the time of the fastest run.
+        rounds: for each round, the median time of its runs.
+        gains: for each round, the speed relative to the first model.
     """
 
     median: float
@@ -102,13 +102,19 @@ class Bench:
 
     @property
     def is_faster(self) -> bool:
-        """True if the last model is measurably faster than the first at some sizes and measurably slower at none."""
+        """True if the last model is measurably faster at some sizes, and measurably slower at none.
+
+        The last model is compared with the first.
+        """
         ratios = [result.ratio() for result in self.results]
         return any(ratio.is_faster for ratio in ratios) and not any(ratio.is_slower for ratio in ratios)
 
     @property
     def is_slower(self) -> bool:
-        """True if the last model is measurably slower than the first at some sizes and measurably faster at none."""
+        """True if the last model is measurably slower at some sizes, and measurably faster at none.
+
+        The last model is compared with the first.
+        """
         ratios = [result.ratio() for result in self.results]
         return any(ratio.is_slower for ratio in ratios) and not any(ratio.is_faster for ratio in ratios)
 

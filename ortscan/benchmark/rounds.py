@@ -25,7 +25,10 @@ Turns = list[list[float]]
 
 
 class Clock(NamedTuple):
-    """Two clocks in seconds. ``now`` is the wall clock; ``own`` may count only the time that this thread runs."""
+    """Two clocks in seconds.
+
+    ``now`` is the wall clock. ``own`` may count only the time that this thread runs.
+    """
 
     now: Callable[[], float]
     own: Callable[[], float]
@@ -48,7 +51,7 @@ def time_in_turns(runs: Sequence[Callable[[], object]], seconds: float, clock: C
     functions get the same number of turns, at least one. The order of the functions is reversed after each pass over them.
 
     Returns:
-        A list for each function. It has a list for each turn of the function, with the seconds of each timed call.
+        For each function, a list of its turns. Each turn is a list with the seconds of its timed calls.
     """
     timed: list[Turns] = [[] for _ in runs]
     order = list(range(len(runs)))

@@ -44,8 +44,8 @@ class BisectionResult:
     Args:
         result: the result; None if even the result without patches has a fault.
         vetoes: the patches that were taken back one by one.
-        fault: the fault of a result with all patches except ``vetoes``; None if that result is sound. If there is a fault,
-            ``result`` has only as many of the first patches as are known to be sound.
+        fault: None if ``result`` has all patches except ``vetoes``. Otherwise, the fault of the model with all these patches.
+            ``result`` then has only the first patches, up to a patch with which the model is known to be sound.
     """
 
     result: Rewritten | None
@@ -65,8 +65,8 @@ def rewrite_soundly(
         is_valid: returns True if the original model is valid.
 
     Raises:
-        Exception: an error also occurs without patches, or a rule raises an error and the original model is invalid. Such an error
-            is the fault of the model, so no patch is taken back because of it.
+        Exception: an error that is due to the model or to options. No patch is taken back because of such an error. Examples are
+            errors that also occur without patches, and all errors if the original model is invalid.
     """
     search = _Search(rewrite, find_fault, is_valid)
     tried = search.attempt(stop_after)
@@ -89,9 +89,10 @@ def rewrite_soundly(
 
 
 def culprit(rewrite: Rewrite, find_fault: FindFault, stop_after: int | None = None, vetoes: Sequence[Veto] = ()) -> Veto | None:
-    """Rewrite without ``vetoes``, and return the first patch that makes the result faulty.
+    """Rewrite without the patches ``vetoes``, and return the first patch that makes the result faulty.
 
-    Return None if no single patch makes it faulty, or if the search takes too long.
+    Return None if no single patch makes the result faulty, or if the search takes too long. See `rewrite_soundly` for the other
+    arguments.
     """
     search = _Search(rewrite, find_fault)
     search.vetoes += vetoes
@@ -120,7 +121,8 @@ class _Search:
 
     Attributes:
         vetoes: the faulty patches that were found so far. Every attempt leaves them out.
-        sound: a number of patches. A result that leaves out ``vetoes`` and stops after this number is known to be sound.
+        sound: a number of patches. A result that leaves out ``vetoes`` and stops after this number of patches is known to be
+            sound. The number is 0 until such a result is found.
     """
 
     def __init__(self, rewrite: Rewrite, find_fault: FindFault, is_valid: Callable[[], bool] = lambda: True) -> None:
@@ -152,7 +154,7 @@ class _Search:
     def culprit(self, tried: _Attempt) -> Veto | None:
         """Return the first patch that makes the result of ``tried`` faulty.
 
-        Return None if no single patch makes it faulty, or if the search takes too long.
+        Return None if no single patch makes the result faulty, or if the search takes too long.
         """
         if isinstance(tried.error, RuleFailed):
             return tried.error.veto

@@ -66,7 +66,10 @@ def compare(
 
 
 def require_equal(before: ModelLike, after: LoadedModel, level: Level, spent: float) -> None:
-    """Raise VerificationFailed if the models differ. Issue a warning if nothing could be compared."""
+    """Raise VerificationFailed if the models differ. Issue a warning if nothing could be compared.
+
+    See `compare` for the arguments.
+    """
     verification = compare(before, after, level, spent)
     if is_refuted(verification):
         raise VerificationFailed(f"The migrated model differs from the original: {first_line(verification)}")

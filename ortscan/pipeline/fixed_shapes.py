@@ -82,7 +82,7 @@ def size_hints(model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> d
 class FixedShapes:
     """Sizes to build into a model.
 
-    The constructor builds them into the inputs of the model, and ``put_into_outputs`` into its outputs.
+    The constructor declares the sizes at the inputs of the model. ``put_into_outputs`` declares sizes at the outputs.
     """
 
     def __init__(self, model: ir.Model, shapes: Mapping[str, Sequence[int | None]]) -> None:
@@ -90,8 +90,9 @@ class FixedShapes:
 
         If a dimension with a name gets a size, every dimension of an input with the same name gets this size too.
 
-        Raise OptionError in these cases: an input in ``shapes`` does not exist, or is no tensor; its rank or a declared size is
-        different; or two sizes are given for dimensions with the same name.
+        Raises:
+            OptionError: ``shapes`` has an input that does not exist or is no tensor, a rank or a size that contradicts the model,
+                or two sizes for dimensions with the same name.
         """
         self._sizes: dict[str, int] = {}
         self._declared = [value.shape for value in model.graph.outputs]
@@ -112,11 +113,11 @@ class FixedShapes:
     def put_into_outputs(self, ctx: Context) -> None:
         """Infer all shapes from the built-in sizes, and declare the inferred sizes at the outputs.
 
-        A dimension whose size is not inferred keeps its name, even if dimensions of inputs with this name got a size. A model may
-        use one name for the steps of an input and for the fewer steps of an output, so the output may have another size. A wrong
+        A dimension of an output keeps its name if its size is not inferred. This holds even if an input has a dimension with this
+        name and got a size: a model may use one name for the steps of an input and for the fewer steps of an output. A wrong
         declaration would change results, because onnxruntime replaces a Shape node by the declared sizes of its operand.
 
-        A branch of an If may contradict the built-in sizes. Before inference, the sizes are hidden from such branches.
+        A branch of an If may contradict the built-in sizes. Therefore the sizes are hidden from such branches before the inference.
         """
         model = ctx.model
         hide_sizes_from_branches(ctx)

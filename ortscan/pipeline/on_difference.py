@@ -82,7 +82,7 @@ def verified(
 def without_differences(rewriting: Rewriting, compare: Compare) -> Rewritten:
     """Rewrite again, and return a result without the patches that make a difference.
 
-    Issue a warning about each patch that is left out.
+    Issue a warning about each patch that is left out. ``compare`` is a function that compares a result with the original.
     """
     return report_result(rewriting, rewrite_soundly_in_opset(rewriting, _fault_finder(rewriting, compare)), "verification")
 

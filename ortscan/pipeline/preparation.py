@@ -65,11 +65,11 @@ def load_in_opset(
 
     With ``auto``, the model keeps its opset except in these cases:
 
-    * Its opset is newer than ``runtime`` supports. Then it is lowered to the newest opset of ``runtime``.
-    * It has a recurrent node, or a rule may create one, and the target runs only recurrent nodes of older opsets. Then it is
-      lowered, if possible, to the newest opset whose recurrent nodes the target runs.
-    * Its opset is older than 18, and it has a loop, a function, a recurrent node that is too old for onnxruntime, or a recurrent
-      node that a rule may change. Then it is migrated, if possible, to opset 18.
+    * The opset is newer than ``runtime`` supports. Then the model is lowered to the newest opset of ``runtime``.
+    * The target runs only recurrent nodes of older opsets, and the result may have a recurrent node. Then the model is lowered, if
+      possible, to the newest opset whose recurrent nodes the target runs.
+    * The opset is older than 18, and the model has one of these: a loop, a function, a recurrent node that is too old for
+      onnxruntime, or a recurrent node that a rule may change. Then the model is migrated, if possible, to opset 18.
 
     Args:
         model: the model.
@@ -139,9 +139,9 @@ def _lowered(model: AnyModel, loaded: LoadedModel, opset: int, target: Abilities
 
 
 def _holds_nodes_to_change(model: ir.Model, source: int, rules: Sequence[Rule[Any]]) -> bool:
-    """Return True if the model has recurrent nodes for which it should be migrated to a newer opset.
+    """Return True if the model should be migrated to a newer opset because of its recurrent nodes.
 
-    It should be migrated for two kinds of recurrent nodes: nodes of an opset that onnxruntime does not run, and nodes that one of
+    Two kinds of recurrent nodes need a newer opset: nodes of an opset that onnxruntime does not run, and nodes that one of
     ``rules`` may change if newer operators are available. ``source`` is the opset of the model.
     """
     if _too_old(model, source):

@@ -94,7 +94,7 @@ class Rewriting:
     def _sizes(self, shapes: Mapping[str, Sequence[int | None]], dims: Any, option: str) -> dict[str, Sequence[int | None]]:
         """Return the shapes of inputs ``shapes``, completed by the sizes of named dimensions in ``dims``.
 
-        An example of ``dims`` is ``{"T": 64}``. ``option`` is the name of the option that has ``dims``. It is used in errors.
+        An example of ``dims`` is ``{"T": 64}``. ``option`` is the name of this option in error messages.
         """
         sizes = given_dims(dims, option)
         if not sizes:
@@ -132,9 +132,9 @@ class Rewriting:
         return Rewritten(start.loaded, report, bool(touched) or report.migrated or bool(fitted))
 
     def _rewrite(self, start: InOpset, stop_after: int | None, vetoes: Vetoes) -> tuple[RewriteReport, bool | None]:
-        """Rewrite the loaded model in place. Return the report, and whether the model was changed.
+        """Rewrite the loaded model in place. Return a pair: the report, and ``Work.is_touched``.
 
-        The second result is ``Work.is_touched``: None if the model is still exactly as it was loaded.
+        ``Work.is_touched`` says if the model was changed.
         """
         work = Work(self._chosen, start, vetoes, stop_after, self._written_out)
         for stage in STAGES:

@@ -37,6 +37,8 @@ _REPORT_IT = "this is a defect of ortscan; please report it with the model"
 def self_checked(rewriting: Rewriting, stop_after: int | None = None) -> Rewritten:
     """Rewrite the model, and return a sound result without the patches that are faulty.
 
+    ``stop_after`` is the maximum number of patches; None for any number.
+
     If no result is sound, return the original model. Raise OptionError if ``fix_shapes`` contradicts the model. With the option
     ``debug``, raise InvariantBroken if the first result is not sound.
     """
@@ -78,6 +80,8 @@ def fault_of(rewriting: Rewriting) -> FindFault:
 def rewrite_soundly_in_opset(rewriting: Rewriting, find_fault: FindFault, stop_after: int | None = None) -> BisectionResult:
     """Rewrite the model without the patches that ``find_fault`` rejects.
 
+    ``stop_after`` is the maximum number of patches; None for any number.
+
     If the option ``opset`` is ``auto`` and even the result without any patch is faulty, try again in the model's own opset.
     """
     original = Original(rewriting.model)
@@ -112,8 +116,15 @@ def is_returned_as_passed(rewriting: Rewriting, outcome: Rewritten) -> bool:
 def report_result(rewriting: Rewriting, sound: BisectionResult, finder: str) -> Rewritten:
     """Return the sound result, or the original if no result is sound.
 
-    Issue warnings about the patches that were taken back. In these warnings, the check that found the faults is called ``finder``,
-    for example "the self-check".
+    Issue warnings about the patches that were taken back.
+
+    Args:
+        rewriting: the model and the options.
+        sound: the outcome of the search for faulty patches.
+        finder: a name for the check that found the faults, such as "the self-check". The warnings use this name.
+
+    Raises:
+        OptionError: no result runs on the onnxruntime that the option ``runtime`` selects.
     """
     if isinstance(sound.fault, Lacking) and sound.result is None:
         raise OptionError(f"runtime: the model cannot be written for it: {sound.fault}.")
@@ -165,10 +176,7 @@ def original_result(rewriting: Rewriting, why: str) -> Rewritten:
 
 
 def _advice_on_ifs(rewriting: Rewriting) -> str:
-    """Return advice for the case that a branch of an If contradicts the built-in sizes.
-
-    Return "" if the model has no If.
-    """
+    """Return advice on built-in sizes that contradict a branch of an If, or "" if the model has no If."""
     if not any(is_if(node) for node in all_nodes(load(rewriting.model).model.graph)):
         return ""
     return " If they fit only one branch of an If, also fix the input that chooses it: fix_inputs, or --fix-input."
@@ -186,9 +194,10 @@ def _untouched(rewriting: Rewriting) -> RewriteReport:
 
 
 def _warn(rewriting: Rewriting, sentences: list[str]) -> None:
-    """Issue each of ``sentences`` as a warning. The sentences are about patches that were taken back.
+    """Issue a warning for each of ``sentences``, which are about patches that were taken back.
 
-    Each warning also asks the user to report the defect. But if onnxruntime cannot run the original, the warning says this instead.
+    The warnings also ask the user to report the defect. If onnxruntime cannot run the original either, the warnings give the error
+    of the original instead.
     """
     failure = _failure_of(rewriting.model) if sentences else None
     for sentence in sentences:

@@ -74,7 +74,7 @@ class Work:
         written_out: the names of unrolled steps that must not be rolled up into a loop.
         messages: notes for the report.
         fixed: the built-in sizes, or None if no sizes are built in.
-        is_touched: True if the model was changed; None if it is still as it was loaded.
+        is_touched: True if the model was changed, False if only functions were inlined, None if nothing was changed.
         is_static: True if enough sizes are known to fold constants outside loops too.
         is_over: True if the following stages have nothing to do.
         ctx: the context of the rules. It is set when the model is prepared.
@@ -233,9 +233,9 @@ def _clean_up_and_learn(ctx: Context) -> bool:
 
 
 def _has_nodes_to_change(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
-    """Return True if a model without loops has other nodes that ``rules`` may change.
+    """Return True if ``rules`` may change nodes of a model that has no loops.
 
-    These are unrolled steps, to be rolled up into a loop, and recurrent nodes, to be changed, reversed, paired or guarded by an If.
+    Rules may roll up unrolled steps into a loop. They may also change, reverse or pair recurrent nodes, or guard them by an If.
     """
     if any(rule.subject == "written-out steps" for rule in rules) and may_have_unrolled_steps(model):
         return True

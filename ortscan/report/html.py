@@ -47,7 +47,8 @@ def cards_of(report: RewriteReport) -> list[tuple[str, str, str]]:
 def report_sections(report: RewriteReport, drawings: Mapping[str, Drawings]) -> str:
     """Return the sections of the page as HTML.
 
-    They show how many operators run in each loop, what became of the loops and recurrent nodes, and the counts of all operators.
+    The sections show how many operators run in each loop, what became of the loops and recurrent nodes, and the counts of all
+    operators. ``drawings`` has the drawings of each loop by its location.
     """
     ordered = sorted(report.loops, key=lambda loop: _LOOKS[loop.fate] == "good")
     search = '<input type="search" placeholder="Search the loops" aria-label="Search the loops">\n'

@@ -68,8 +68,8 @@ def patch_list(report: RewriteReport) -> RenderableType:
 def explanation(report: RewriteReport, every: bool = True) -> RenderableType:
     """Return an explanation of each loop and recurrent node.
 
-    Each explanation says what became of the loop or node, which changes were made, why something remains, and what the user can
-    do. Changes that only prepare other changes are listed only if ``every`` is True.
+    Each explanation says what became of the loop or node, which changes were made, why the loop or node remains, and what the user
+    can do. Some changes only prepare other changes. They are listed only if ``every`` is True.
     """
     parts: list[RenderableType] = [Entries([("", line)]) for line in (headline(report), *report.messages)]
     for loop in report.loops:

@@ -48,8 +48,8 @@ _FORMS = {
 def headline(report: RewriteReport) -> str:
     """Return a sentence on what became of the loops, followed by sentences on the recurrent nodes.
 
-    These count three kinds of recurrent nodes: rewritten nodes that onnxruntime now runs, remaining nodes that onnxruntime does not
-    run, and nodes that ortscan's library computes. A kind without nodes has no sentence.
+    Up to three sentences count recurrent nodes: rewritten nodes that onnxruntime now runs, remaining nodes that onnxruntime does
+    not run, and nodes that ortscan's library computes. A sentence that would count no nodes is left out.
     """
     changed = sum(1 for node in report.nodes if not node.reasons)
     left = len(report.nodes) - changed

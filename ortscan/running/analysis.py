@@ -60,9 +60,10 @@ class Analysis:
 
 
 def analyse(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> Analysis:
-    """Infer the shapes of the values of a model. Return a copy of the model that has these shapes.
+    """Infer the shapes of the values of a model, and return them as an `Analysis`.
 
-    Weights are not read. Functions are inlined unless the result would be very large. ``specs`` declare the shapes of the inputs.
+    The Analysis contains a copy of the model. In this copy, functions are inlined unless the model would become very large. Weights
+    are not read. ``specs`` declare the shapes of the inputs.
     """
     model = ir_with_own_tensors(hide_map_types(proto, "the model"))
     if "" not in model.opset_imports:
@@ -99,8 +100,9 @@ def _inner_values(graph: ir.Graph) -> Iterator[ir.Value]:
 class KnownSizes:
     """The largest values of a model, to estimate how much memory a value needs at most.
 
-    ``largest`` has one entry for all values with the same free dimensions. For x [T, B, 4] and y [T, B, 8] of float32, the entry
-    is ``("B", "T"): (32, "y")``. The largest of these values is y, and it has 32 bytes if T and B are 1.
+    The keys of ``largest`` are sets of free dimensions. For each set, the entry has the largest value that has exactly these free
+    dimensions. For example, if x [T, B, 4] and y [T, B, 8] of float32 have the free dimensions T and B, the entry is
+    ``("B", "T"): (32, "y")``. The larger value is y, which has 32 bytes if T and B are 1.
     """
 
     largest: Mapping[tuple[str, ...], tuple[int, str]]

@@ -74,9 +74,9 @@ class Budget:
         return max(0.0, self.started + self.seconds + self.granted - time.monotonic())
 
     def grant(self, seconds: float) -> None:
-        """Extend the time limit so that ``seconds`` remain, but at most the seconds spent so far.
+        """Extend the time limit so that ``seconds`` remain, but at most as many as have been spent.
 
-        A comparison that has not compared any outputs yet calls this method.
+        A comparison calls this method if it has not compared any outputs yet.
         """
         spent = time.monotonic() - self.started
         self.granted = max(self.granted, spent + min(spent, seconds) - self.seconds)

@@ -31,7 +31,8 @@ class _SizeClasses:
     """Free dimensions, grouped into classes of equal size. The size of a class may be known.
 
     The root of a class is the dimension whose name represents the class. ``parent`` maps the name of each other dimension to
-    another name of its class, and these names lead to the root. ``numbers`` maps roots to the known sizes of their classes.
+    another name of its class. Repeated look-ups in ``parent`` end at the root. ``numbers`` maps roots to the known sizes of their
+    classes.
     """
 
     def __init__(self) -> None:

@@ -41,7 +41,7 @@ _PERHAPS_DROPPED = frozenset(["Identity", "Expand", "Cast", "Dropout"])
 def crash_risks(proto: onnx.ModelProto) -> list[str]:
     """Return descriptions of the nodes that crash onnxruntime whatever the inputs are.
 
-    onnxruntime crashes when a session is created, or when it runs.
+    The crash occurs when onnxruntime creates a session of the model, or when it runs the model.
     """
     risks = []
     for node, _ in all_nodes(proto):
@@ -81,6 +81,7 @@ def may_crash(proto: onnx.ModelProto, analysis: Analysis | None, watched: Set[tu
     * An operator is known to crash on empty operands, and its operands may be empty.
 
     ``watched`` has the names of the outputs of nodes that are checked before each run. The last reason is ignored for these nodes.
+    If ``analysis`` is None, the shapes are unknown, and every operand may be empty.
     """
     if may_crash_loading(proto) or may_exhaust_memory(proto, analysis) or (analysis is not None and may_run_long(analysis)):
         return True
@@ -110,9 +111,9 @@ def _is_harmless(node: onnx.NodeProto) -> bool:
 
 
 def may_crash_loading(proto: onnx.ModelProto) -> bool:
-    """Return True if onnxruntime could crash when a session is created or when it runs for the first time.
+    """Return True if onnxruntime could crash when it loads the model or runs it for the first time.
 
-    An old release of onnxruntime could crash on any model.
+    If the installed onnxruntime is an old release, it could crash on any model, so the result is always True.
     """
     if is_old():
         return True
@@ -125,7 +126,7 @@ def _casts_a_transpose(proto: onnx.ModelProto) -> bool:
 
 
 def rank_conflicts(model: ir.Model) -> list[str]:
-    """Return descriptions of the Scans whose operand has another rank than the body declares for it.
+    """Return descriptions of the Scans that read a value of another rank than the body declares.
 
     The shapes of ``model`` must have been inferred.
     """
@@ -204,10 +205,10 @@ def _has_unnamed_output(node: onnx.NodeProto) -> bool:
 
 
 def _captured_dequantized(proto: onnx.ModelProto) -> list[str]:
-    """Return descriptions of the nodes that move a dequantized value for a nested graph.
+    """Return descriptions of nodes that move a dequantized value and whose output a nested graph reads.
 
-    An example is a Reshape of the output of a DequantizeLinear, if the body of a loop reads the output of the Reshape. onnxruntime
-    crashes when it loads a model with such a node.
+    For example, a Reshape reads the output of a DequantizeLinear, and the body of a loop reads the output of this Reshape.
+    onnxruntime crashes when it loads a model with such a node.
     """
     risks = []
     for graph in (*all_graphs(proto), *proto.functions):

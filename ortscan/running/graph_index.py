@@ -116,7 +116,7 @@ def _free_names(body: onnx.GraphProto) -> list[str]:
 
 
 def all_nodes(proto: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, int]]:
-    """Yield every node of the model, with the version of the default operator set for it.
+    """Yield every node of a model, and the version of the default operator set that applies to it.
 
     This includes nodes in bodies and functions. If a model imports operator sets, but not the default one, the newest version of
     the default one applies, as in onnxruntime.

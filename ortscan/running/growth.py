@@ -54,7 +54,11 @@ _ALL_PAIRS = frozenset(["Attention", "CDist", "DFT", "Det", "MultiHeadAttention"
 def may_exhaust_memory(proto: onnx.ModelProto, analysis: Analysis | None) -> bool:
     """Return True if a Loop may need an unlimited amount of memory.
 
-    A state of the Loop may grow in each step, or the Loop stacks values, and its number of steps has no known limit.
+    There are three cases:
+
+    * A state of the Loop may grow in each step.
+    * The Loop stacks a value of each step, and no limit of its trip count is known.
+    * The model has a Loop, and ``analysis`` is None, so the shapes are unknown.
     """
     loops = [node for node, _ in all_nodes(proto) if node.op_type == "Loop"]
     if not loops:
@@ -72,7 +76,7 @@ def may_exhaust_memory(proto: onnx.ModelProto, analysis: Analysis | None) -> boo
 def _is_bounded(count: str, producers: Mapping[str, onnx.NodeProto], constants: Mapping[str, int]) -> bool:
     """Return True if the trip count ``count`` is small when the model runs on generated inputs.
 
-    This is the case if it is computed only from sizes, small constants and inputs, because generated inputs are small.
+    The trip count is small if it is computed only from sizes, small constants and inputs, because generated inputs are small.
     """
     pending, seen = [count], set[str]()
     while pending:

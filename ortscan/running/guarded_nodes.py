@@ -25,8 +25,8 @@ _DEEPEST = 8
 def guarded_nodes(proto: onnx.ModelProto) -> set[tuple[str, ...]]:
     """Return the names of the outputs of each guarded node.
 
-    A recurrent node is guarded if it is in a branch of an If, and the condition of the If is computed from every size of the node's
-    sequence that must not be 0.
+    Some sizes of a recurrent node's sequence must not be 0. The node is guarded if it is in a branch of an If, and the condition of
+    this If is computed from all of these sizes.
     """
     guarded: set[tuple[str, ...]] = set()
     for graph in all_graphs(proto):

@@ -1,6 +1,9 @@
 """Find vectors in a ModelProto that may become very long, for example by repeated doubling.
 
-``rewrites.analysis.shapes.long_vectors`` explains the problem. Works around ORT-FOLDED-JOINS and ONNX-LONG-VECTORS.
+onnxruntime computes such vectors when it loads the model, and onnx computes their elements when it infers shapes. The module
+``rewrites.analysis.shapes.long_vectors`` computes upper bounds of the lengths.
+
+Works around ORT-FOLDED-JOINS and ONNX-LONG-VECTORS.
 """
 
 import math

@@ -6,8 +6,8 @@ This saves resources: onnxruntime needs 3 KB of memory for each node of a loaded
 the number of nodes.
 
 The inputs and outputs of a piece have the types that the model declares for these values. Therefore onnxruntime checks a node in a
-piece in the same way as in the whole model. But it cannot compare names of values in different pieces, so a model is not cut if a
-nested graph reuses a name of the graph around it.
+piece in the same way as in the whole model. But onnxruntime cannot compare the names of values in different pieces. Therefore
+a model is not cut if a nested graph reuses a name of the graph around it.
 """
 
 from collections.abc import Iterator, Sequence

@@ -182,7 +182,7 @@ class Runner:
 
 
 def register_called(options: "ort.SessionOptions", target: str | bytes) -> None:
-    """Register the libraries of ortscan's custom operators that a model calls.
+    """Register ortscan's libraries of custom operators, if a model calls their operators.
 
     ``target`` is the path or the bytes of the model.
     """

@@ -1,7 +1,7 @@
 """Check a rewritten model without running it.
 
-It must be valid, and its types and shapes must agree with those of the original. The package ``verification`` runs both models and
-compares the numbers.
+The rewritten model must be valid, and its types and shapes must agree with those of the original. The package ``verification`` runs
+both models and compares the numbers.
 """
 
 __all__: list[str] = []

@@ -1,13 +1,14 @@
-"""Hide bounds of Slices in a result from onnx's inference, if onnx would infer wrong shapes from them.
+"""Hide bounds of Slices from onnx's inference, if onnx would infer wrong shapes from these bounds.
 
     part = Slice (shape, start, {2})    ->    same = Equal (start, start)  start_1 = Compress (start, same)
                                               part = Slice (shape, start_1, {2})
 
-If a Slice reads a vector of sizes and the value of ``start`` is unknown, onnx 1.23 assumes that it is 0, and infers a wrong rank of
-whatever has ``part`` as its shape. onnx does not infer the size of a Compress, so it infers nothing from the second form.
+Suppose that a Slice reads a vector of sizes, and that its ``start`` is unknown. onnx 1.23 then assumes a ``start`` of 0, and infers
+a wrong size of ``part``. If ``part`` is the shape of another value, onnx infers a wrong rank of that value. onnx does not infer the
+size of a Compress, so it infers no rank if a Compress computes ``start_1``.
 
 In the original, a Loop or an If may hide the wrong rank from onnx. In the rewritten model, onnx would reject declared shapes,
-although they are right.
+although these declarations are right.
 
 Works around ONNX-SLICE-UNKNOWN-BOUNDS.
 """
@@ -29,9 +30,10 @@ _BOUNDS_ARE_INPUTS = 10
 
 
 def hide_bounds_of_slices(after: LoadedModel) -> bool:
-    """Hide unknown bounds of Slices in ``after`` if onnx's strict inference rejects the model with them, but not without.
+    """Hide unknown bounds of Slices in ``after``, if this makes onnx's strict inference accept the model.
 
-    Return True if this changed the model.
+    Return True if the model was changed. The model stays unchanged if the inference accepts it as it is, or rejects it even with
+    hidden bounds.
     """
     if _is_accepted(after):
         return False
@@ -53,7 +55,7 @@ def _is_accepted(after: LoadedModel) -> bool:
 
 
 def _slices(model: ir.Model) -> Iterator[ir.Node]:
-    """Yield each Slice, also in functions, that may read a vector of sizes and has unknown bounds."""
+    """Yield each Slice that may read a vector of sizes and has unknown bounds. Search functions too."""
     owners: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     for owner in owners:
         imports = model.opset_imports if isinstance(owner, ir.Graph) else owner.opset_imports

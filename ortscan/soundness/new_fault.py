@@ -52,7 +52,7 @@ _MOST_AT_ONCE = 100_000
 
 
 class Original:
-    """The original model, with which rewritten models are compared. It is read when first needed."""
+    """The original model, with which rewritten models are compared. It is read when needed."""
 
     def __init__(self, model: AnyModel) -> None:
         self._model = model
@@ -79,11 +79,11 @@ class Original:
 
     @lazy
     def fault_with_all_constants(self) -> str | None:
-        """The fault that onnx's inference finds in the original if it sees all constants, or None.
+        """The fault that onnx's inference finds in the original if it knows all constants, or None.
 
-        In a nested graph, onnx does not see the values of constants of outer graphs. Rewrites move constants to other graphs, so
-        onnx may see more constants in the result than in the original. Shape inference may then find a fault in the result that it
-        misses in the original, although the original has this fault too.
+        In a nested graph, onnx does not know the values of constants of outer graphs. Rewrites move constants to other graphs, so
+        onnx may know more constants in the rewritten model than in the original. Shape inference may then find a fault in the
+        rewritten model and miss the same fault in the original.
         """
         shown = onnx.ModelProto()
         shown.CopyFrom(self.proto)
@@ -153,7 +153,8 @@ def _checker_fault(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
 def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     """Run onnx's strict shape inference, and return its error, or None.
 
-    The inference also checks the declared shapes, and computes the elements of small vectors, because shapes depend on them.
+    The inference also checks the declared shapes, and computes the elements of small vectors, because shapes may depend on these
+    elements.
     """
 
     shown = onnx.ModelProto()

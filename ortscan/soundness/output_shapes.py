@@ -42,10 +42,10 @@ def declare_inferred_shapes(after: LoadedModel) -> bool:
 
 
 def contradictory_outputs(model: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
-    """Return, by name, the outputs whose declared shape contradicts the shape that onnx infers.
+    """Return the inferred declarations of the outputs whose declared shape contradicts the inferred shape.
 
-    The result has the inferred declarations of these outputs. onnx may infer a size from only one branch of an If. In the result,
-    a size of this kind is unknown.
+    The keys are the names of these outputs. onnx may infer a size from only one branch of an If. Such a size is unknown in the
+    returned declaration.
     """
     bare = _without_output_shapes(model)
     inferred = _inferred(bare)

@@ -35,9 +35,9 @@ def disagreement(before: onnx.ModelProto, after: onnx.ModelProto) -> str | None:
     The shapes are compared up to three times, with different sizes of the free dimensions:
 
     1. All free dimensions get different sizes.
-    2. If a difference was found, dimensions that the operators of ``before`` require to be equal get the same size. Sizes that
-       contradict these operators may cause a false difference. So the difference only counts if there is still one at these sizes.
-    3. If no difference was found, all free dimensions get the size 1.
+    2. If there is a difference, it may be due to sizes that operators of ``before`` do not accept. So dimensions that these
+       operators require to be equal get the same size. The difference at these sizes counts instead of the first one.
+    3. If there is no difference so far, all free dimensions get the size 1.
 
     If inference rejects ``before`` at some sizes, nothing is compared at these sizes.
     """
@@ -63,8 +63,9 @@ def _difference_at(sizes: Mapping[str, int], old: onnx.ModelProto, new: onnx.Mod
 
 
 def _fitting(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return ``sizes``, changed so that sizes are equal if operators of ``model`` require this.
+    """Return ``sizes``, adapted to the operators of ``model``.
 
+    Dimensions get equal sizes if the operators require this, and a dimension gets a certain size if the operators require it.
     If the model cannot be read, return ``sizes`` unchanged.
     """
     facts = if_readable(lambda: learn_sizes(analyse(model, input_specs(model.graph))))
@@ -111,7 +112,7 @@ def _dims_text(dims: Iterable[int | None]) -> str:
 def _inputs_only(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) -> onnx.ModelProto:
     """Return a copy of the model in which only the inputs have declared shapes.
 
-    If ``inputs`` has a declaration of an input, it replaces the model's own declaration. For the original, ``inputs`` has the
+    The declarations ``inputs`` replace the model's own declarations of these inputs. For the original, ``inputs`` has the
     declarations of the rewritten model. These may have fixed sizes, and both models must be compared at the same sizes.
     """
     proto = onnx.ModelProto()

@@ -55,10 +55,12 @@ def compare_loops(
 
     * If the whole models differ, their difference is returned.
     * If the whole models are equal, the difference of the loop is ignored.
-    * If their comparison is inconclusive, the difference of the loop is returned. But it is ignored if ``sizes`` is not empty and
-      an input of the loop has an unknown size, because the loop may have run at a size that never occurs in the model.
+    * If the comparison of the whole models is inconclusive, the difference of the loop is returned. There is one exception: if the
+      caller chose ``sizes``, and an input of the loop has an unknown size, the difference is ignored. The loop may have run at a
+      size that never occurs in the model.
 
-    If no loop can be compared separately, the whole models are compared if there is time. See `compare_models` for the arguments.
+    If no loop can be compared separately, and there is enough time, the whole models are compared. See `compare_models` for the
+    arguments.
     """
     budget, stack = settings.budget, settings.stack
     before, after = GraphIndex(old.proto.graph), GraphIndex(new.proto.graph)

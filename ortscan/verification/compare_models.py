@@ -1,6 +1,7 @@
 """Compare two models: prepare inputs, create sessions, run all cases, and draw the conclusion.
 
-Works around ORT-DEQUANTIZED-OUTER-WEIGHTS: if onnxruntime cannot load the original with graph optimisation, it runs without.
+Works around ORT-DEQUANTIZED-OUTER-WEIGHTS: if onnxruntime cannot load the original with graph
+optimisation, graph optimisation is turned off for the original.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +69,7 @@ class CompareSettings:
         seed: the seed of generated values.
         rtol: the relative tolerance that the caller chose; None for the default.
         atol: the absolute tolerance that the caller chose; None for the default.
-        providers: the execution providers that run the result. The original runs on the CPU provider.
+        providers: the execution providers that run the rewritten model. The original runs on the CPU provider.
         configure: a function that is called with the SessionOptions of each session.
         level: how thorough the comparison is.
     """
@@ -84,10 +85,10 @@ class CompareSettings:
 
 
 def static_problems(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
-    """Return the problems that are found without running the models.
+    """Return the problems of the original and the rewritten model that are found without running them.
 
-    The problems are differences of the interfaces, nodes that would crash onnxruntime, and loops of the result that onnxruntime
-    computes wrongly. If there is a problem, the models should not be run.
+    The problems are differences of the interfaces, nodes of either model that would crash onnxruntime, and loops of the rewritten
+    model that onnxruntime computes wrongly. If there is a problem, the models should not be run.
     """
     problems = [f"the original would crash onnxruntime: {risk}" for risk in crash_risks(before)]
     problems += [f"the result would crash onnxruntime: {risk}" for risk in crash_risks(after)]
@@ -110,7 +111,7 @@ def compare_models(
 
     Args:
         old: the original.
-        new: the result.
+        new: the rewritten model.
         specs: the declared inputs of the models.
         sizes: the sizes of free dimensions that the caller chose.
         sets: the caller's sets of inputs, each as a mapping from names to values. A set may be empty.
@@ -203,7 +204,10 @@ def compare_models(
 def _runnable_replacement(
     old: ModelSource, refused: ModelSession, runs: Callable[..., ModelSession], stack: ExitStack
 ) -> tuple[ModelSession, ModelSource, list[str]]:
-    """Replace an original that onnxruntime rejects by an equivalent model that runs, if possible.
+    """Return a model that replaces the original, which onnxruntime rejects.
+
+    In the replacement, Python computes the nodes for which onnxruntime has no kernel. If that is impossible, the replacement is the
+    original itself, in a session without graph optimisation.
 
     Args:
         old: the original.
@@ -212,7 +216,7 @@ def _runnable_replacement(
         stack: removes temporary files at the end of the comparison.
 
     Returns:
-        A session of the replacement, the replacement, and notes for the report. Without a replacement: ``refused``, ``old``, [].
+        A session of the replacement, the replacement, and notes for the report. If no replacement runs: ``refused``, ``old``, [].
     """
     assert refused.error is not None
     stand_in = reference_oracle(old, refused.error, stack)
@@ -225,9 +229,9 @@ def _runnable_replacement(
 def _first_inner_difference(
     old: ModelSource, new: ModelSource, witness: Judged, settings: CompareSettings, comparer: Comparer
 ) -> str:
-    """Return a phrase about the first inner value that differs, or an empty string.
+    """Return a phrase about the first value inside the models that differs, or an empty string.
 
-    Both models run on the inputs of ``witness``, a case whose outputs differ.
+    ``witness`` is a case in which outputs differ. Both models run again on the inputs of this case.
     """
     if witness.witness is None or initializer_bytes(old.proto) > _LARGEST_INSIDE:
         return ""

@@ -5,8 +5,8 @@
     before:  p ─► Scan ─► y                                  after:  p ─► LSTM ─► Squeeze ─► y
 
 The inputs of both parts are values that occur in both models, such as p. They are floats that may have any value. A rewrite may
-rely on the possible values of a mask, a count or a shape, so the nodes that compute such values become part of the cut. If only one
-of the two parts needs a value, it cannot be an input either, because both parts must have the same inputs.
+rely on the possible values of a mask, a count or a shape, so the nodes that compute such values become part of the cut. Both parts
+must have the same inputs. If only one part needs a value, this part also gets the nodes that compute the value.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ class LoopCut:
 
     Attributes:
         before: the positions of the nodes of the original's part in its main graph.
-        after: the positions of the nodes of the result's part in its main graph.
+        after: the positions of the nodes of the rewritten model's part in its main graph.
         inputs: the names of the inputs of both parts.
         outputs: the names of the outputs of both parts.
     """
@@ -74,7 +74,7 @@ def cut_loop(position: int, before: GraphIndex, after: GraphIndex, types: Types)
     Args:
         position: the position of the loop in the main graph of the original.
         before: the index of the original's main graph.
-        after: the index of the result's main graph.
+        after: the index of the rewritten model's main graph.
         types: the types of the values of the original.
     """
     outputs = _results(position, before, after)
@@ -100,9 +100,10 @@ def cut_loop(position: int, before: GraphIndex, after: GraphIndex, types: Types)
 
 
 def _results(position: int, before: GraphIndex, after: GraphIndex) -> list[str]:
-    """Return the names of the outputs of the loop that exist in both models.
+    """Return the names of the outputs of the loop at ``position`` that both models have.
 
-    If an output exists only in the original, it is replaced by the nearest values that depend on it and exist in both models.
+    If only the original has an output, return other names instead: those of the nearest values that are computed from this output
+    and that both models have.
     """
     results: dict[str, None] = {}
     pending = [name for name in before.nodes[position].output if name]
@@ -123,6 +124,12 @@ def _is_general(name: str, index: GraphIndex, types: Types, depth: int = 0) -> b
     """Return True if ``name`` is a tensor of floats that may have any value, as far as the graph shows.
 
     This means that a rewrite cannot rely on a property of the value, for example that it is positive.
+
+    Args:
+        name: the name of the value.
+        index: the index of the main graph.
+        types: the types of the values of the main graph.
+        depth: the number of nodes between the value and the value where the search began. The search stops at a maximum depth.
     """
     if name not in types or types[name].tensor_type.elem_type not in _FLOATS or depth > _DEEPEST:
         return False
@@ -159,8 +166,8 @@ def value_types(proto: onnx.ModelProto, specs: Sequence[SessionSpec], sizes: Map
 def _bind(graph: onnx.GraphProto, specs: Sequence[SessionSpec], sizes: Mapping[str, int]) -> None:
     """Set the free dimensions of the inputs of ``graph`` to the sizes in ``sizes``.
 
-    Declarations of other values may use the names of these dimensions. There, the dimensions become unknown, so that onnx infers
-    their sizes.
+    Declarations of other values may use the names of these dimensions. In these declarations, the names are removed, so that onnx
+    infers the sizes.
     """
     ranked = {spec.name: spec.dims for spec in specs if spec.kind == "tensor" and spec.dims is not None}
     for value in graph.input:

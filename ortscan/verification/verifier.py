@@ -75,8 +75,8 @@ def verify(
             row or column, whichever is smaller. The default depends on the coarsest float type that the output is computed from:
             float64 1e-9, float32 1e-4, float16 1e-2, bfloat16 5e-2.
         atol: the absolute tolerance, which is added to the relative tolerance. The defaults for the same types are 1e-10, 1e-5,
-            4e-3 and 3e-2. They are smaller for outputs whose elements are all below 1. Integers, booleans and strings must always
-            be equal.
+            4e-3 and 3e-2. These defaults are smaller for outputs whose elements are all below 1. Integers, booleans and strings
+            must always be equal.
         shapes: shapes of inputs, such as ``{"x": [64, 1, 128]}``; None leaves a dimension free.
         dims: sizes of named dimensions, such as ``{"T": 64}``.
         providers: the execution providers for ``after``, by default the CPU. ``before`` always runs on the CPU.

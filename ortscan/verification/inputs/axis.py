@@ -96,8 +96,8 @@ def sizes_from(values: tuple[int, ...], minimum: int) -> tuple[int, ...]:
 def trip_values(level: Level, named: Sequence[Known] = ()) -> tuple[int, ...]:
     """Return the trip counts to try, the usual count first.
 
-    ``named`` has constants that the models compare the trip count with. A full comparison also tries a few small ones of these
-    constants.
+    ``level`` says how thorough the comparison is. ``named`` has constants with which the models compare the trip count. A full
+    comparison also tries a few of these constants, if they are small.
     """
     if level == "quick":
         return (3, 1, 2, 0)
@@ -124,8 +124,8 @@ def values_to_try(
 
     Args:
         parts: the names of the dimensions, in parts as in `Axis`.
-        other_size: the size of the other dimensions in the group that the caller fixed, or 1 if there are none. If it is not 1, the
-            dimensions in ``parts`` can only have this size or 1.
+        other_size: the size that the caller chose for other dimensions of the group, or 1 if there are no such dimensions. If
+            ``other_size`` is not 1, the dimensions in ``parts`` can only have this size or 1.
         position: the number of the group.
         learned: the known facts about sizes.
         level: how thorough the comparison is.

@@ -123,7 +123,7 @@ class Inputs:
         return self._as_planned(plan_value_cases(self.axes(learned), kinds, self.level))
 
     def case_of(self, axes: Sequence[Axis], sizes: Sequence[int], kind: str = "normal") -> list[PlannedCase]:
-        """Return a list with the case in which ``axes`` have ``sizes``, or [] if it needs too much memory."""
+        """Return a list with the case in which ``axes`` have ``sizes``, or [] if memory is insufficient."""
         return self._as_planned([replace(plan_case(axes, sizes), kind=kind)])
 
     def uniform_cases(self, *, large: bool) -> list[PlannedCase]:
@@ -131,7 +131,7 @@ class Inputs:
         return self._as_planned(plan_uniform_cases(self.axes(None), large=large)) if self.missing else []
 
     def contradicting_cases(self, learned: SizeFacts, learned_without_branches: SizeFacts) -> list[PlannedCase]:
-        """Return cases that agree with ``learned_without_branches``, but contradict ``learned``."""
+        """Return cases whose sizes contradict facts that only come from branches of Ifs (see `InputPlan`)."""
         axes, most = self.axes(learned_without_branches), _MOST_APART[self.level]
         apart, empty = (
             [point for point in points if point.kind == "normal" and not learned.allow(self.completed(point).sizes)][:most]
@@ -156,7 +156,7 @@ class Inputs:
         return [PlannedCase(point, special.get(point.kind, attempts)) for point in self._affordable(completed)]
 
     def _affordable(self, points: Sequence[Point]) -> Iterator[Point]:
-        """Yield the cases whose inputs fit into memory. If the caller chose sizes, include the smallest case."""
+        """Yield the cases that fit into memory. If the caller chose sizes, yield the smallest case anyway."""
         total, first = 0, min(points, key=self.bytes_at, default=None) if self.sizes else None
         for point in points:
             size = self.bytes_at(point)
@@ -174,7 +174,7 @@ class Inputs:
         return sum(math.prod(shape_of(spec, point.sizes)) * max(1, numpy_type(spec.elem_type).itemsize) for spec in self.missing)
 
     def feed(self, point: Point, attempt: str) -> dict[str, Any]:
-        """Return the values of all inputs for ``point``. ``attempt``: how integers are drawn (ATTEMPTS)."""
+        """Return the values of all inputs for ``point``. ``attempt`` is the way to draw integers."""
         feed = {}
         for spec in self.missing:
             own = replace(point, kind=self._kind_for(spec, point))
@@ -209,7 +209,7 @@ class Inputs:
         return fitting(spec, named, None if sizes is None else role, sizes or {}, spec.name in self.large - self.divided)
 
     def completed(self, point: Point) -> Point:
-        """Return ``point`` with the sizes that the caller chose, and those computed from other sizes."""
+        """Return ``point`` with the sizes that the caller chose or that are computed from other sizes."""
         sizes = {**self.sizes, **point.sizes}
         sizes.update({name: derived_size(name, sizes) for name in derived_dims(self._names()) if name not in sizes})
         return replace(point, sizes={name: sizes[name] for name in self._names()})
@@ -234,7 +234,7 @@ class Inputs:
         return axes
 
     def _axes_of(self, group: Sequence[Sequence[str]], position: int, learned: SizeFacts | None) -> Iterator[Axis]:
-        """Yield an `Axis` for each part whose size the caller chose, and one `Axis` for all other parts."""
+        """Yield an `Axis` for each part in ``group`` whose size the caller chose, and one for the rest."""
         rest, known = [], []
         for part in group:
             size = next((self.sizes[name] for name in part if name in self.sizes), None)

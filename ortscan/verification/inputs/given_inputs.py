@@ -39,8 +39,9 @@ Given = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 def read_inputs(
     inputs: Given, specs: Sequence[SessionSpec], optional: Set[str], outputs: Sequence[SessionSpec]
 ) -> tuple[list[_Arrays], list[_Arrays]]:
-    """Return the sets of inputs and, for each set, its recorded outputs, as dicts from names to arrays.
+    """Return two lists: the sets of inputs, and the recorded outputs of each set.
 
+    Each item is a dict from names to arrays.
     If the caller passes dicts, there are no recorded outputs.
 
     Args:
@@ -86,7 +87,10 @@ def read_inputs(
 
 
 def _read_archive(path: str | os.PathLike[str], known: Set[str], optional: Set[str]) -> tuple[_Arrays, _Arrays]:
-    """Return the inputs in an .npz file by name, and its recorded outputs by key, such as ``out:y``."""
+    """Return the inputs in an .npz file by name, and its recorded outputs by key, such as ``out:y``.
+
+    ``known`` has the names of the inputs that must be fed, ``optional`` those of the other inputs.
+    """
     if not is_path(path):
         raise ModelFileError(f"{shown(path)} is not a path")
     try:
@@ -104,7 +108,10 @@ def _read_archive(path: str | os.PathLike[str], known: Set[str], optional: Set[s
 
 
 def _member(archive: Any, key: str) -> Any:
-    """Return an array of an .npz file. Raise ValueError if its header declares more bytes than it has."""
+    """Return the array at ``key`` of an .npz file.
+
+    Raise ValueError if the header of the array declares more bytes than the file has for the array.
+    """
     member = f"{key}.npy" if f"{key}.npy" in archive.zip.namelist() else key
     with archive.zip.open(member) as file:
         version = np.lib.format.read_magic(file)

@@ -86,10 +86,11 @@ def random_booleans(shape: tuple[int, ...], random: np.random.Generator) -> np.n
 
 
 def put_alternating(values: np.ndarray, numbers: Sequence[Any], turn: int) -> None:
-    """Put ``numbers`` into every second element of ``values``. If there are more elements, repeat them.
+    """Put ``numbers`` into every second element of ``values``.
 
-    If there are more numbers than elements, several arrays share them: call this function for each array, with ``turn`` = 0, 1, 2
-    and so on. Each array then starts with the number after the last number of the previous array.
+    If there are too few numbers, they are repeated. If there are too many numbers for one array, distribute them over several
+    arrays: call this function for each array, with ``turn`` = 0, 1, 2 and so on. Each array then starts with the number after the
+    last number of the previous array.
     """
     flat = values.reshape(-1)
     positions = range(0, flat.size, 2)
@@ -145,8 +146,16 @@ def _unusual_integers(
 ) -> np.ndarray:
     """Return an array in which unusual ``numbers`` alternate with random ``usual`` numbers.
 
-    If the array has a single element, this is one of ``numbers``. It is chosen at random if all inputs of the case get unusual
-    integers.
+    An array with a single element contains one of ``numbers``. This number is random if all inputs of the case get unusual
+    integers. Otherwise it depends on the seed of ``point``.
+
+    Args:
+        numbers: the unusual numbers that the input can have.
+        usual: the usual numbers that the input can have.
+        shape: the shape of the array.
+        point: the case.
+        attempt: ``near zero`` or ``above zero`` to use only unusual numbers in this range, if there are any.
+        random: the source of random numbers.
     """
     if attempt == "near zero":
         numbers = [number for number in numbers if -1 <= number <= 1] or numbers

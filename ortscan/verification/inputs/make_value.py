@@ -1,4 +1,4 @@
-"""Generate a value for one input of any type. Its sizes are given, and its `Role` limits the values."""
+"""Generate a value for one input of any type. The `Role` of the input limits the elements."""
 
 import math
 import zlib

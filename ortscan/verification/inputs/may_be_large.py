@@ -1,7 +1,7 @@
 """Find the integer inputs that may be very large.
 
-If a model only adds or compares integers, it can also be run with 2**40. But if it passes an input to Range or Tile, such a number
-would exhaust the memory. So an input may be large if it cannot determine a size, a number of steps or an index.
+A model that only adds or compares integers can also run with integers such as 2**40. But a model that passes such an integer to
+Range or Tile exhausts the memory. An input may be large if it cannot determine a size, a number of steps or an index.
 
 The search follows an input through all values that are computed from it. If a loop reads one of these values, all values in the
 loop count as computed from the input.
@@ -42,7 +42,7 @@ def may_be_large(analysis: Analysis) -> set[str]:
 def may_be_divided(analysis: Analysis) -> set[str]:
     """Return the names of the inputs that may be the dividend of an integer division.
 
-    They must not be the lowest integer, because dividing it by -1 crashes onnxruntime.
+    Such an input must not be the lowest integer, because onnxruntime crashes if it divides the lowest integer by -1.
     """
     return _reaching(analysis, lambda node, index: node.op_type == "Div" and index == 0 and not _is_float(node.inputs[index]))
 

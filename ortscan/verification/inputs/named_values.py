@@ -1,6 +1,7 @@
 """Find named values: constants in a model at which its behaviour changes.
 
-The model compares an input with such a constant, looks it up in a table, clips the input to it, or rounds at it:
+Examples of such constants are a number with which the model compares an input, a key of a table, a limit of a Clip, and 0.5 for a
+Round:
 
     c = Equal(ids, 50256)                    ->   50256 for ids, and 50257, 50255
     s = Mul(x, 2)   c = Greater(s, 10)       ->   5 for x, and a little more and less
@@ -45,7 +46,8 @@ class NamedValues:
     Attributes:
         exact: the constants for each input, by its name.
         neighbours: the values just below and above these constants, for each input.
-        unassigned: constants that the model compares with computed values, if it is unknown for which inputs these values occur.
+        unassigned: constants with which the model compares computed values. It is unknown for which inputs such a value equals the
+            constant.
         patterns: the regular expressions that the model matches strings with.
     """
 
@@ -78,7 +80,10 @@ class _Value:
 
     @property
     def elements(self) -> tuple[Known, ...]:
-        """The elements of the value. Empty if it is no constant, is large, or is stored as external data."""
+        """The elements of the value, if the value is a small constant.
+
+        Empty if the value is no constant, is large, or is stored as external data.
+        """
         tensor = self.constant
         if not isinstance(tensor, onnx.TensorProto):
             return tensor

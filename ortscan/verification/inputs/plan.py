@@ -170,7 +170,7 @@ def _middle_sizes(axes: Sequence[Axis]) -> list[int]:
 def _with_one_large(axes: Sequence[Axis], position: int) -> list[int]:
     """Return the row of usual values, but with the largest size for the free axis at ``position``.
 
-    The callers pass the position 0 or 1, because this axis is often the number of steps.
+    ``position`` counts only free axes. The callers pass 0 or 1, because the first or second free axis is often the number of steps.
     """
     free = [axis for axis in axes if axis.has_choice]
     large = free[min(position, len(free) - 1)] if free else None

@@ -1,4 +1,4 @@
-"""One case to try: the sizes, the kind of values, and the number that seeds them."""
+"""One case to try: the sizes, the kind of values, and the seed of these values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class PlannedCase:
     attempts: tuple[str, ...]
 
     def varied(self, attempt: str) -> dict[str, Any]:
-        """Return the unusual properties of the case for a report. Its sizes are not included.
+        """Return the unusual properties of the case for a report. Sizes are not included.
 
         ``attempt`` is the way in which the integers of the case were drawn, or empty if the original did not run.
         """

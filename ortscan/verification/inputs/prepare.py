@@ -40,7 +40,8 @@ class InputPlan:
     Attributes:
         inputs: all inputs, with the facts that are needed to generate values.
         learned: the known facts about sizes; None if the graph cannot be read.
-        learned_without_branches: the facts in ``learned`` that do not come from branches of Ifs; None if no fact does.
+        learned_without_branches: the facts in ``learned`` that do not come from branches of Ifs. None if branches of Ifs add no
+            facts, or if the graph cannot be read.
         problems: the reasons why nothing can be tried. Empty if there are none.
         notes: notes for the report of the comparison.
         may_crash: True if a run may crash the process.
@@ -71,7 +72,7 @@ def prepare(
     """Prepare the inputs on which both models will run.
 
     Args:
-        models: the original and the result.
+        models: the original and the rewritten model.
         watched: for each model, the outputs of the nodes that `Guards` checks before each run. These nodes are no reason to run the
             model in a subprocess.
         specs: the declarations of the inputs of the original.
@@ -137,10 +138,10 @@ def prepare(
 
 
 def _analysis(proto: onnx.ModelProto, specs: Sequence[SessionSpec]) -> tuple[Analysis | None, list[str]]:
-    """Return the analysis of a model, and a list of notes that is empty.
+    """Return the analysis of a model, and notes for the report.
 
-    If the graph cannot be read, return None and a note with the reason. The analysis only helps to choose good inputs, so the
-    comparison can go on without it.
+    If the graph can be read, the list of notes is empty. Otherwise the analysis is None, and a note says why. The analysis only
+    helps to choose good inputs, so the comparison can continue without an analysis.
     """
     try:
         return analyse(proto, specs), []
@@ -157,7 +158,10 @@ def _conflicts(label: str, analysis: Analysis | None) -> list[str]:
 
 
 def _defaults(proto: onnx.ModelProto, names: Set[str]) -> dict[str, np.ndarray]:
-    """Return the values of those initializers in ``names`` that are floats and not very large, by name."""
+    """Return the values of the initializers ``names``, by name.
+
+    Leave out initializers that are very large, are stored as external data, or are no floats.
+    """
     defaults = {}
     for tensor in proto.graph.initializer:
         small = tensor.name in names and int(np.prod(tensor.dims)) <= _SMALL and not tensor.external_data

@@ -71,7 +71,7 @@ class Role:
         positive: True if the usual values are above 0.
         lengths: True for sequence lengths that may also be 0.
         ranges: ranges of unusual values, such as negative indices. An unusual value must be in all ranges.
-        excluded: numbers in the ranges that are not allowed.
+        excluded: numbers that are not allowed, although they are in ``ranges``.
         is_strict: True if only usual and unusual values may be fed, because others may cause large sizes or crash onnxruntime.
     """
 
@@ -148,7 +148,10 @@ def owners_of(analysis: Analysis) -> dict[ir.Graph, ir.Node]:
 
 
 def _uses(start: ir.Value, analysis: Analysis, owners: Mapping[ir.Graph, ir.Node]) -> Iterator[Role | None]:
-    """Yield the role that follows from each use of ``start``, or None for a use from which none follows."""
+    """Yield a role for each use of the elements of ``start``. Yield None for a use that limits no values.
+
+    ``owners`` is the result of `owners_of`.
+    """
     pending, seen = [start], {start}
     while pending:
         value = pending.pop()

@@ -85,8 +85,10 @@ def shapes_with_dims(
 ) -> dict[str, _Shape]:
     """Return ``shapes``, the shapes of inputs, completed by the sizes of free dimensions in ``dims``.
 
+    ``specs`` has the declarations of the inputs. ``option`` is the name by which errors call ``dims``.
+
     Raises:
-        OptionError: no input has a free dimension in ``dims``, or ``shapes`` has another size for that dimension.
+        OptionError: a name in ``dims`` is no free dimension of an input, or ``shapes`` has another size for this dimension.
     """
     named = {dim: None for spec in specs for dim in spec.dims or () if isinstance(dim, str)}
     for name in dims:

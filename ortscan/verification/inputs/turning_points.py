@@ -54,7 +54,7 @@ _FROM = {"Where": (1, 2), "ScatterElements": (0, 2), "ScatterND": (0, 2), "Scatt
 def named_at(node: onnx.NodeProto, position: int, constants: Constants) -> Iterator[Known]:
     """Yield the values of the operand at ``position`` at which the behaviour of ``node`` changes.
 
-    ``constants`` is a function from the position of an operand to its elements. They are () if the operand is no constant.
+    ``constants`` is a function that returns the elements of the operand at a position, or () if this operand is no constant.
     """
     if node.op_type in _WITH_EACH_OTHER:
         for other in range(len(node.input)):
@@ -133,8 +133,8 @@ class Trace:
 def traces_of(node: onnx.NodeProto, operands: Sequence[Sequence[Trace]], constants: Constants) -> Iterator[Trace]:
     """Yield the traces of the first output of ``node``.
 
-    ``operands`` has the traces of each input of ``node``. ``constants`` is a function from the position of an input to the elements
-    of this input. They are () if the input is no constant.
+    ``operands`` has the traces of each input of ``node``. ``constants`` is a function that returns the elements of the input at a
+    position, or () if this input is no constant.
     """
     first = operands[0] if operands else ()
     match node.op_type:

@@ -1,4 +1,8 @@
-"""Choose the kinds of unusual values to try, and for each kind the inputs and the number of cases."""
+"""Choose the kinds of unusual values to try, and for each kind the inputs and the number of cases.
+
+In this module, ``missing`` has the inputs whose values are generated. ``roles`` has the `Role` of each input whose possible values
+are known.
+"""
 
 import math
 import re
@@ -51,7 +55,7 @@ elements is free.
 
 
 def other_integers(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) -> list[str]:
-    """Return the integer inputs that can also have unusual values, such as negative indices."""
+    """Return the inputs in ``missing`` that can have unusual integers as values, such as negative indices."""
     return [spec.name for spec in missing if roles.get(spec.name, Role()).ranges]
 
 
@@ -62,6 +66,13 @@ def value_kinds(
 
     If ``input`` is empty, all inputs have values of this kind. The kind ``alone`` is an exception: ``input`` has usual values, and
     all other optional inputs are absent.
+
+    Args:
+        missing: the inputs whose values are generated.
+        roles: the role of each input whose possible values are known.
+        large: the integer inputs that may have very large values.
+        avoid_empty: True if no input may be empty.
+        level: how thorough the comparison is.
     """
     full = level == "full"
     others = [name for name in other_integers(missing, roles) if not (avoid_empty and roles[name].is_strict)]
@@ -88,19 +99,20 @@ def value_kinds(
 
 
 def steady_kinds(missing: Sequence[SessionSpec]) -> list[str]:
-    """Return those of the kinds "steady" and "steady across" for which an input has enough axes.
+    """Return the kinds "steady" and "steady across", if a float input in ``missing`` has enough axes.
 
-    Their values are floats that are constant along the first or the second axis, which is often the axis of steps. If a loop adds
-    the same value in each step, the sum may overflow.
+    Values of the kind "steady" are constant along the first axis. Values of the kind "steady across" are constant along the second
+    axis. One of these axes is often the axis of steps. A loop then adds the same value in each step, and the sum may overflow.
     """
     deepest = max((len(spec.dims or ()) for spec in missing if spec.elem_type in FLOATS), default=0)
     return [kind for kind, rank in (("steady", 2), ("steady across", 3)) if deepest >= rank]
 
 
 def can_be_zero(missing: Sequence[SessionSpec], roles: Mapping[str, Role], avoid_empty: bool) -> list[str]:
-    """Return the inputs that may be all zeros (or all False) while the other inputs have usual values.
+    """Return the inputs in ``missing`` that may be all zeros (or all False).
 
-    The result is empty if only one input is ``missing``. If ``avoid_empty`` is True, booleans are not included.
+    The other inputs then have usual values. The result is empty if ``missing`` has only one input. If ``avoid_empty`` is True,
+    boolean inputs are not included.
     """
     types = onnx.TensorProto
     left_out = (types.STRING, types.BOOL) if avoid_empty else (types.STRING,)
@@ -109,7 +121,10 @@ def can_be_zero(missing: Sequence[SessionSpec], roles: Mapping[str, Role], avoid
 
 
 def useless_kinds(missing: Sequence[SessionSpec], roles: Mapping[str, Role]) -> set[str]:
-    """Return the kinds of values that are the same as the usual values for all inputs in ``missing``."""
+    """Return the kinds of values that need not be tried.
+
+    For these kinds, all inputs in ``missing`` would get their usual values.
+    """
     kinds = [numpy_type(spec.elem_type).kind for spec in missing if not roles.get(spec.name, Role()).is_strict]
     lengths = any(roles[spec.name].lengths for spec in missing if spec.name in roles)
     useless = set[str]() if set(kinds) & set("fV") else set(FLOAT_KINDS - _FOR_ALL)
@@ -165,7 +180,7 @@ def cases_of_named(specs: Sequence[SessionSpec], counts: Sequence[int], level: L
     """Return how many cases are needed to feed all named values, up to a maximum.
 
     In each case, every second element of an input is one of its named values. ``counts`` has the number of named values of each
-    input.
+    input in ``specs``. The maximum depends on ``level``.
     """
     needed = [math.ceil(count / _capacity(spec)) for spec, count in zip(specs, counts, strict=True)]
     return min(max(needed, default=0), _MOST_CASES[level])
@@ -174,7 +189,7 @@ def cases_of_named(specs: Sequence[SessionSpec], counts: Sequence[int], level: L
 def values_not_fed(specs: Sequence[SessionSpec], named: NamedValues, roles: Mapping[str, Role], large: Set[str]) -> Iterator[str]:
     """Yield phrases on the named values that a full comparison does not feed.
 
-    ``large`` contains the inputs that may be any integer.
+    ``named`` has the named values of each input. ``large`` has the names of the inputs that may be any integer.
     """
     for spec in specs:
         role, values = roles.get(spec.name), named.exact.get(spec.name, ())

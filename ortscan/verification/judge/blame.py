@@ -40,7 +40,7 @@ def blame(proto: onnx.ModelProto, comparer: Comparer, witness: Judged, plain: Ca
     Args:
         proto: the original.
         comparer: compares the outputs.
-        witness: the first case that differs.
+        witness: the first case in which outputs differ.
         plain: a function that creates a session of the original without graph optimisation.
     """
     assert witness.witness is not None
@@ -91,7 +91,7 @@ def first_inner_difference(
 
     Args:
         old: the original.
-        new: the result.
+        new: the rewritten model.
         feed: the inputs.
         runs: a function that creates a session of a model. The session returns the outputs with the given names.
         tolerances: the tolerances for floats.

@@ -75,14 +75,15 @@ class Comparer:
             sizes that are not declared.
         with_sizes: a function that returns a session of the original with more declared sizes. This session is used for outputs
             that are empty only in the original.
-        noisy: a function that returns a session of the original with random noise in all roundings, or None if it cannot be made.
-        exact: a function that returns a session of the original in float64, or None if it cannot be made.
+        noisy: a function that returns a session of the original with random noise in all roundings, or None if that is impossible.
+        exact: a function that returns a session of the original in float64, or None if that is impossible.
         nan_hiding: the outputs that depend on nodes that do not propagate NaN and infinity.
-        draws: True if the original may draw random numbers. Then it runs twice in the first case, to find unstable outputs.
+        draws: True if the original may draw random numbers. Then the original runs again in the first case, to find unstable
+            outputs.
         unstable: the outputs that differ between two runs of the original. They are not compared.
-        optimizer_sensitive: the outputs whose values change when nodes are added to the original that should change no number. It
-            is unknown whether the values with or without these nodes are right. For these outputs, runs with noise do not show
-            the effect of roundings.
+        optimizer_sensitive: the outputs that change if the original gets additional nodes, although these nodes should change no
+            number. It is unknown whether the values with or without these nodes are right. Runs with noise need such nodes, so
+            these runs do not show how roundings affect these outputs.
         notes: notes for the report.
     """
 
@@ -107,7 +108,7 @@ class Comparer:
             kind: the kind of the values in ``feed``.
             feed: the inputs of both models.
             expected: the outputs of the original.
-            actual: the outputs of the result.
+            actual: the outputs of the rewritten model.
         """
         special = kind in SPECIAL
         sensitivity = Sensitivity(cache(partial(self._exact, feed)), cache(partial(self._noisy, feed)), special=special)
@@ -126,7 +127,8 @@ class Comparer:
     def finds_equal(self, expected: _Values, actual: _Values, names: Set[str]) -> bool:
         """Return True if the outputs ``names`` are equal within the tolerances.
 
-        The tolerances also depend on the magnitudes of the outputs in earlier cases.
+        ``expected`` and ``actual`` have all outputs of two runs. The tolerances also depend on the magnitudes of the outputs in
+        earlier cases.
         """
         gaps = (
             compare_values(old, new, self.tolerances[name], self._history.get((name, False)))
@@ -182,9 +184,9 @@ class Comparer:
                 self.unstable.update(name for name, gap in self._gaps(expected, again).items() if gap.reason)
 
     def _find_optimizer_sensitive(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values) -> None:
-        """Record outputs in ``optimizer_sensitive`` of which no number could be compared.
+        """Test outputs of which no number could be compared, and add outputs to ``optimizer_sensitive``.
 
-        An output is recorded if all runs with noise return equal values for it, but the original returns another value.
+        An output is added if all runs with noise return equal values for the output, but the original returns another value.
         """
         sensitive = {name for name, gap in gaps.items() if gap.reason is None and gap.left_out and not gap.numbers}
         runs = self._noisy(feed, 0.0, 1.0) if sensitive else []
@@ -198,8 +200,8 @@ class Comparer:
     def _without_guesses(self, gaps: Mapping[str, Gap], feed: _Feed, expected: _Values, actual: _Values) -> dict[str, Gap]:
         """Compare again those outputs that are empty in the original, but not in the rewritten model.
 
-        This time, the original runs with more declared sizes, so that onnxruntime need not guess shapes. Return the differences of
-        the outputs that are now equal within the tolerances.
+        This time, the original runs with more declared sizes, so that onnxruntime need not guess shapes. Return the gaps of those
+        outputs that are now equal within the tolerances. Outputs that still differ are not returned.
         """
         pairs = enumerate(zip(self.before.outputs, expected, actual, strict=True))
         positions = {name: at for at, (name, old, new) in pairs if name in gaps and _is_empty(old) and not _is_empty(new)}
@@ -226,5 +228,5 @@ def _differ_in_shape(old: Any, new: Any) -> bool:
 
 
 def _both_empty(old: Any, new: Any) -> bool:
-    """Return True if both values are arrays without elements that have the same type but different shapes."""
+    """Return True if both values are empty arrays of the same type, but of different shapes."""
     return _is_empty(old) and _is_empty(new) and old.dtype == new.dtype and old.shape != new.shape

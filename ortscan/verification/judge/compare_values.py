@@ -40,7 +40,7 @@ class Gap:
         reason: how the values differ, or None if they are equal within the tolerances.
         index: the index of the worst element.
         before: the worst element of the original.
-        after: the worst element of the result.
+        after: the same element of the rewritten model.
         left_out: the number of elements that were not compared, because they are sensitive to rounding.
     """
 
@@ -85,7 +85,7 @@ def compare_values(
 
     Args:
         before: the value of the original.
-        after: the value of the result.
+        after: the value of the rewritten model.
         tolerances: the tolerances for floats.
         history: the magnitudes of the output in earlier cases.
         widened: a function that returns additional tolerances for an array that exceeds its tolerance.

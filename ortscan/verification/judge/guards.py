@@ -1,4 +1,4 @@
-"""Check the Ifs that guard nodes against empty inputs, before a model runs on such inputs.
+"""Check the Ifs that guard nodes against empty inputs, before a model runs on empty inputs.
 
     c = Size (x) > 0     If (c) then LSTM (x, ...) else ...
 
@@ -29,9 +29,13 @@ _CPU = ("CPUExecutionProvider",)
 
 
 class Guards:
-    """A model that computes only the conditions of the Ifs that guard nodes in another model.
+    """The Ifs that guard nodes in a model against empty inputs.
 
-    The session of this model is created when it is first needed.
+    A small model computes only the conditions of these Ifs. Its session is created when it is first needed.
+
+    Args:
+        source: the model with the Ifs.
+        stack: removes temporary files at the end of the comparison.
 
     Attributes:
         watched: the names of the outputs of each guarded node. Empty if the conditions cannot be computed separately.

@@ -55,7 +55,7 @@ class Judge:
         limit: the time limit of a run.
         guards: the guards of the original and of the rewritten model. They are checked before each run in this process. If models
             run in subprocesses, ``guards`` is empty.
-        stopped: how many runs in the search for sizes had to be stopped or crashed their process.
+        stopped: the number of runs in the search for sizes that were stopped or crashed their process.
     """
 
     before: ModelSession
@@ -70,8 +70,8 @@ class Judge:
     def judge(self, plan: PlannedCase, inputs: Inputs) -> Judged:
         """Run a case on both models, and compare the outputs.
 
-        If the original rejects the inputs, it runs again with integers that are drawn in another way, until it accepts the inputs.
-        Then the rewritten model runs on the same inputs.
+        If the original rejects the inputs, the integers are drawn in another way, and the original runs again. Once the original
+        accepts the inputs, the rewritten model runs on the same inputs.
         """
         first_error, timed_out, kind = None, False, plan.point.kind
         for attempt in sorted(plan.attempts, key=lambda a: a != self._attempts.get(kind)):

@@ -12,8 +12,8 @@ search only reads the numbers in them. Most of these sizes fail, but trying a si
     Input initial_h must have shape {1,3,128}. Actual:{1,7,128}, sizes 3 and 7     ->   3 for both, 7 for both
 
 If no number in a message helps, the search tries larger and larger sizes for one dimension, for all but one, or for all. If some
-sizes lead to a message of another kind, another node fails, so the search continues from these sizes. When it has found sizes that
-the original accepts, it makes them as small as possible, and records which dimensions must be equal.
+sizes lead to a message of another kind, another node fails, so the search continues from these sizes. When the search has
+found sizes that the original accepts, it makes these sizes as small as possible, and records which dimensions must be equal.
 """
 
 import copy
@@ -97,8 +97,8 @@ class _SizeSearch:
     def find_accepted(self, row: _Row, depth: int = 0) -> _Row | None:
         """Search for a row of sizes that the original accepts, and return the first one, or None.
 
-        The search starts with ``row``. If a row leads to a new kind of error message, the search continues from this row with
-        ``depth`` + 1.
+        The search starts with ``row``. If a row leads to a new kind of error message, the search continues from this row.
+        ``depth`` is the number of these continuations so far.
         """
         if self.accepts(row):
             return row
@@ -129,7 +129,8 @@ def _equal(search: _SizeSearch, row: _Row, usual: _Row, sizes: SizeFacts) -> lis
     """Group the positions of the free axes into classes whose sizes must be equal.
 
     The original accepts ``row``. Two sizes must be equal if the original rejects a larger size for only one of them, but accepts
-    the same larger size for both. Axes with equal usual sizes are not tested. Equal sizes are also recorded in ``sizes``.
+    the same larger size for both. Only axes with the same size in ``row`` and different ``usual`` sizes are tested. Equal sizes are
+    also recorded in ``sizes``.
     """
     classes = [[position] for position in search.free_positions]
     for first, second in combinations(search.free_positions, 2):

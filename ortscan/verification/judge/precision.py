@@ -1,6 +1,7 @@
 """Find out how precise each output can be.
 
-An output cannot be more precise than the least exact node, or than the coarsest float type, that it depends on. Examples of types:
+An output depends on nodes and on values. It cannot be more precise than the least exact of these nodes, or than the coarsest float
+type of these values. Examples of types:
 
     x (float16) ─► Cast ─► MatMul ─► y (double)         y has the roundings of float16
     x (double)  ─► MatMul ─► z (double)                  z has only roundings of double

@@ -2,8 +2,8 @@
 
 Two distances are measured:
 
-* the distance of the original's outputs from those of the same model in float64
-* how far the original's outputs move if noise is added to roundings
+* the distance between the original's outputs and the outputs of the same model in float64
+* the distance by which the original's outputs move if noise is added to roundings
 
 The outputs of the rewritten model may differ from those of the original by a multiple of these distances:
 
@@ -11,7 +11,7 @@ The outputs of the rewritten model may differ from those of the original by a mu
 
 A smaller difference cannot be expected, because a rewrite may add numbers in another order. The distances are only measured if the
 two models differ by more than the tolerance. Wide products of large numbers, differences of almost equal numbers, and long
-recurrences have the largest errors. If the errors of an output are so large that it cannot be compared, a note says so.
+recurrences have the largest errors. If the errors of an output are so large that the output cannot be compared, a note says so.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -44,8 +44,8 @@ def run_all(
     Args:
         judge: runs the cases.
         plans: a plan for each set of inputs.
-        prepared: a function called with a plan, and with declarations of the inputs in which dimensions have other names. It
-            returns a new plan for the same set of inputs with these declarations.
+        prepared: a function that returns a new plan for a set of inputs. Its arguments are the old plan for this set, and
+            declarations of the inputs in which some dimensions have other names.
         notes: a list to which notes for the report are added.
         not_tried: a list to which phrases on what the cases do not cover are added.
     """
@@ -76,16 +76,16 @@ def run_all(
 def _run_series(judge: Judge, plan: InputPlan) -> list[Judged]:
     """Run the cases of one set of inputs, in this order:
 
-    1. The cases of `_start`. If the original runs in none of them, they run again with integers among the named values (constants
-       that the models compare inputs with).
+    1. The cases of `_start`. If the original runs in none of these cases, they are repeated with integers among the named values
+       (constants that the models compare inputs with).
     2. If some free dimension was never above 1 in a case in which the original ran: cases with large equal sizes.
     3. If some facts about sizes only come from branches of Ifs: cases with sizes that contradict these facts.
     4. Cases with sizes of 0, and cases with unusual values.
-    5. If the original rejects all cases with named values, these values may select another branch of an If, which needs larger
-       sizes. So a search looks for larger sizes, and the cases with named values run again with the sizes that were found.
+    5. If the original rejects all cases with named values: search for larger sizes, and run the cases with named values again at
+       the sizes that were found. (Named values may select another branch of an If, and this branch may need larger sizes.)
 
     Steps 3 and 4 are skipped if the original has run in no case. The series ends after ``_PATIENCE`` runs of the original that had
-    to be stopped. If the time limit is reached, it ends as soon as it has ``_LEAST`` cases.
+    to be stopped. If the time limit is reached, the series ends as soon as it has ``_LEAST`` cases.
     """
     inputs, learned, judged = plan.inputs, plan.learned, list[Judged]()
     started, known = _start(judge, inputs, learned, judged)
@@ -116,7 +116,8 @@ def _start(judge: Judge, inputs: Inputs, learned: SizeFacts | None, judged: list
     Before the search, cases with small equal sizes are tried. After the search, the planned cases run with the sizes that it found.
     All results are added to ``judged``.
 
-    ``learned``: the known facts about sizes, if any. Return the inputs and these facts, both with the sizes that the search found.
+    ``learned`` has the known facts about sizes, or is None. Return ``inputs`` and ``learned``, both completed by the sizes that the
+    search found.
     """
     _run(judge, inputs, inputs.planned_cases(learned), judged)
     if learned is not None and not _any_ran(judged):

@@ -47,10 +47,10 @@ class Tolerances:
     Attributes:
         rtol: the relative tolerance that the caller chose; None for the default.
         atol: the absolute tolerance that the caller chose; None for the default.
-        computed: the coarsest float type that the output is computed with. If it is coarser than the type of the output, the
+        computed: the coarsest float type that the output is computed with. If this type is coarser than the type of the output, the
             defaults for ``computed`` apply.
-        roundings: the error of a single operator, as a multiple of the rounding error of the number 1. It is larger for recurrent
-            nodes, because onnxruntime implements their activations in another way than the equivalent operators.
+        roundings: the error of a single operator, as a multiple of the rounding error of the number 1. This multiple is larger for
+            recurrent nodes, because onnxruntime implements their activations in another way than the equivalent operators.
     """
 
     rtol: float | None = None
@@ -64,9 +64,9 @@ class Tolerances:
         return max(kinds, key=rounding, default=dtype)
 
     def one_rounding(self, dtype: np.dtype[Any]) -> float:
-        """Return the error of a single operator, such as an activation, whose results are at most 1.
+        """Return the rounding error of a single operator, such as an activation.
 
-        ``dtype``: the type of the results.
+        The results of the operator are at most 1, and have the type ``dtype``.
         """
         return self.roundings * rounding(self.coarsest(dtype))
 
@@ -96,8 +96,7 @@ def element_scales(magnitudes: np.ndarray, min_elements: int = _LEAST_OTHERS) ->
 
     The magnitudes must be finite. The result broadcasts to their shape.
 
-    ``min_elements``: the least number of elements for each index of an axis. Axes with fewer elements for each index set no limit,
-    because a few elements may all be small by chance.
+    An axis sets no limit if each of its indices has fewer than ``min_elements`` elements, which may all be small by chance.
     """
     scales = np.asarray(magnitudes.max(initial=0.0))
     for along in _axes(magnitudes, min_elements).values():
@@ -127,7 +126,8 @@ class History:
 
     - the largest magnitude of all elements;
     - for each axis that always had the same size: the largest magnitude for each index on this axis;
-    - for each element, if the shape was always the same: its largest magnitude, and its largest ratio to the maximum of its case.
+    - for each element, if the shape was always the same: the largest magnitude of the element, and its largest ratio to the maximum
+      of the same case.
       These numbers are used only after ``_LEAST_CASES`` cases.
     """
 
@@ -176,7 +176,7 @@ class History:
         return largest if elements is None else np.minimum(largest, elements[0])
 
     def proportions(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the largest ratio so far of each element to the maximum of its case.
+        """Return for each element its largest ratio so far to the maximum of the same case.
 
         The ratios broadcast to ``shape``.
         """

@@ -155,9 +155,10 @@ def conclude(
 
 
 def _times_as_fast(judged: Sequence[Judged]) -> float | None:
-    """Return how many times as fast as the original the rewritten model is.
+    """Return the speed of the rewritten model relative to the original, such as 2.0.
 
-    This is the median over all cases but the first. Return None if there are too few timed cases, or if the ratios vary too much.
+    The speed is the median over all cases but the first. Return None if there are too few timed cases, or if the ratios vary too
+    much.
     """
     timed = [result.seconds for result in judged[1:] if result.seconds is not None]
     ratios = [before / after for before, after in timed if before and after]

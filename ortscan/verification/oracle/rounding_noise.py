@@ -91,7 +91,8 @@ def noise_feeds(roundings: float, feed: Mapping[str, Any] = MappingProxyType({})
     """Yield the inputs of several runs of a model with rounding noise.
 
     Each item contains the inputs that control the noise, and the inputs ``feed`` with noise of their own. The noise of ``feed`` has
-    the opposite sign of the noise in the model, so that an input that is close to a threshold in the model can cross it.
+    the opposite sign of the noise in the model, so that an input that is close to a threshold in the model can cross this
+    threshold.
 
     Args:
         roundings: the size of the noise as a multiple of the largest rounding error. A negative number reverses the sign.

@@ -5,7 +5,8 @@ The comparison then runs the model with the replacements instead of the original
     LSTM <layout = 1> (x, W, R)    ->    Scan (h0, c0, x @ W') of the LSTM's equations
     y = Max (a, b) of int16        ->    y = ortscan.python.Call <Max> (a, b), which onnx's reference operator computes
 
-The Scans differ from the nodes that rewrites create for the same recurrent nodes, except in float64.
+Rewrites replace the same recurrent nodes by other nodes than these Scans. An exception are float64 nodes, for which rewrites may
+create the same Scans.
 
 Works around ORT-RECURRENT-LAYOUT and ORT-RECURRENT-DOUBLE.
 """

@@ -45,7 +45,7 @@ def unsound_loops(proto: onnx.ModelProto) -> list[str]:
 
 
 def sound_oracle(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy of ``proto`` with the repairs of this module, or ``proto`` itself if it needs no repair."""
+    """Return a copy of ``proto`` with the repairs of this module, or ``proto`` if it needs no repair."""
     if not unsound_loops(proto):
         return proto
     copy = onnx.ModelProto()
@@ -74,9 +74,9 @@ def sound_oracle(proto: onnx.ModelProto) -> onnx.ModelProto:
 def with_declared_sizes(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with declared shapes for all values whose sizes can be inferred.
 
-    This matters if a Loop runs zero steps. Its stacked outputs are then empty: their axis 0 has size 0. For each other axis whose
-    size onnxruntime does not know from the body, it also uses size 0. For example, a mean over the steps then has no elements,
-    although it should have one element for each feature.
+    This matters if a Loop runs zero steps. The stacked outputs are then empty: their axis 0 has size 0. If onnxruntime cannot get
+    the size of another axis from the body, it uses size 0 for this axis too. For example, a mean over the steps then has no
+    elements, although it should have one element for each feature.
     """
     model = ir_with_own_tensors(proto)
     infer_model(model)
