@@ -28,7 +28,10 @@ PIPE_WIDTH = 1 << 14
 
 
 def stdout_console(no_color: bool = False) -> "Console":
-    """Return a console on stdout. It writes no control codes to a pipe, with ``no_color``, or if ``NO_COLOR`` is set."""
+    """Return a console that writes to stdout.
+
+    It writes colours only to a terminal, and only if ``no_color`` is False and the environment variable ``NO_COLOR`` is not set.
+    """
     from rich.console import Console
 
     fixed = not sys.stdout.isatty() and "COLUMNS" not in os.environ
@@ -74,10 +77,10 @@ def show_progress(what: str, quiet: bool = False) -> Iterator[Callable[[int, int
 
 
 def open_closed_streams() -> None:
-    """Replace closed streams by the null device.
+    """If stdout or stderr is closed, replace it by the null device.
 
-    Their file descriptors are opened too. Otherwise the next opened file would get one of these descriptors, and a library that
-    prints to stdout would write to that file.
+    This also opens the file descriptors 0 to 2. Otherwise the next file that is opened could get the descriptor of stdout, and a
+    library that prints to stdout would write to that file.
     """
     if sys.stdout is not None and sys.stderr is not None:
         return
@@ -93,7 +96,7 @@ def _nowhere() -> TextIO:
 
 
 def escape_unencodable_characters() -> None:
-    """Print characters that the terminal's encoding lacks as escape sequences instead of failing."""
+    """Let stdout and stderr write an escape sequence for a character that their encoding lacks, instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -101,9 +104,9 @@ def escape_unencodable_characters() -> None:
 
 @contextmanager
 def naming_stdout_in_errors() -> Iterator[None]:
-    """Flush stdout after the block.
+    """Run the ``with`` block, then flush stdout.
 
-    If the block or the flush raises an OSError, raise the error again with stdout as the name of the file.
+    If the block or the flush raises an OSError, raise a copy of the error that names stdout as the file.
     """
     try:
         yield
@@ -114,10 +117,10 @@ def naming_stdout_in_errors() -> Iterator[None]:
 
 @contextmanager
 def flushing_stdout() -> Iterator[None]:
-    """Run the block, then flush stdout.
+    """Run the ``with`` block, then flush stdout.
 
-    If that fails, drop the text that was not written, and raise the OSError.
-    Otherwise Python would try to write this text again at exit, and fail again.
+    If the flush fails, drop the text that was not written, and raise the OSError. If the text were kept, Python would try to write
+    the text again at exit, and fail again.
     """
     try:
         try:

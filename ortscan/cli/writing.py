@@ -121,7 +121,10 @@ def without_library(report: "RewriteReport") -> list[str]:
 
 
 def refutation(verification: "Verification", what: str) -> str:
-    """Return the message that ``what`` failed the comparison and nothing was written."""
+    """Return the error message for two models that failed the comparison, so that nothing was written.
+
+    ``what`` is the subject of the message, such as "m.onnx and its rewrite".
+    """
     summary = verification.summary().splitlines()[0]
     advice = f"; {ADVICE}, or write without comparing: --no-verify" if verification.inconclusive else ""
     return f"{what} did not pass the comparison, so nothing was written: {summary}{advice}"

@@ -72,7 +72,7 @@ def _defect_of_attribute(attribute: onnx.AttributeProto) -> str | None:
 
 
 def _defect_of_tensor(tensor: onnx.TensorProto) -> str | None:
-    """Return the defect of ``tensor`` as a phrase that follows its name, or None."""
+    """Return the defect of ``tensor`` as a phrase to write after the name of the tensor, or None if it has no defect."""
     kind = tensor.data_type
     if kind not in _KINDS:
         return f"has the element type {kind}, which is not defined"
@@ -100,7 +100,10 @@ def _defect_of_tensor(tensor: onnx.TensorProto) -> str | None:
 
 
 def _defect_of_type(kind: onnx.TypeProto, depth: int = 0) -> str | None:
-    """Return the defect of a declared type as a phrase that follows a name, or None. A missing type is not a defect."""
+    """Return the defect of a declared type as a phrase to write after the name of the value, or None.
+
+    A missing type is not a defect.
+    """
     which = kind.WhichOneof("value")
     if depth > _DEEPEST:
         return f"has a type nested more than {_DEEPEST} deep"

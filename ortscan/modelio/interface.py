@@ -163,7 +163,10 @@ def _redeclared(infos: tuple[onnx.ValueInfoProto, ...], now: Iterable[onnx.Value
 
 
 def contradicts(declared: onnx.ValueInfoProto, actual: onnx.ValueInfoProto | None) -> bool:
-    """Return True if the two shapes differ in rank, or in the known size of an axis."""
+    """Return True if the shapes in ``declared`` and ``actual`` differ in rank, or in a size that both declare as a number.
+
+    Return False if one of the shapes is unknown.
+    """
     if actual is None or not all(info.type.tensor_type.HasField("shape") for info in (declared, actual)):
         return False
     was, now = declared.type.tensor_type.shape.dim, actual.type.tensor_type.shape.dim

@@ -84,7 +84,10 @@ def _of_node(node: ir.Node) -> Iterator[AttributeSlot]:
 
 @contextmanager
 def substituted(tensors: Sequence[tuple[Slot, ir.TensorProtocol]]) -> Iterator[None]:
-    """Replace the tensors of some slots within the context."""
+    """Replace the tensors of some slots while the ``with`` block runs.
+
+    ``tensors`` has pairs of a slot and the new tensor for it.
+    """
     old = [(slot, slot.get()) for slot, _ in tensors]
     try:
         for slot, tensor in tensors:

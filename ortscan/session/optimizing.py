@@ -191,7 +191,7 @@ def known_outputs(hollow: onnx.ModelProto) -> _KnownOutputs:
 
 
 def _with_known_outputs(interface: Interface, known: _KnownOutputs) -> Interface:
-    """Return ``interface`` with types, shapes and sizes from ``known`` where outputs do not declare them."""
+    """Return a copy of ``interface`` in which outputs without a declared type, shape or size get it from ``known``."""
     outputs = []
     for info in interface.outputs:
         declared = onnx.ValueInfoProto()

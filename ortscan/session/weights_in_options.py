@@ -1,12 +1,12 @@
 """Find the weights that a caller has put into SessionOptions, for example with ``add_initializer``.
 
-onnxruntime uses such weights instead of those on disk or in the model. SessionOptions cannot list their weights, but small models
-show them:
+onnxruntime uses such weights instead of those on disk or in the model. SessionOptions cannot list their weights. This module finds
+the weights with small models:
 
 * ``hold_weights`` tries to open the model ``_PROBE``. This always fails, because the only weight of ``_PROBE`` has a forbidden
-  path. But if the SessionOptions hold weights, onnxruntime first reports another error: these weights do not fit the model.
-* ``check_weights`` runs a model whose weights are empty, but have the names of the real weights. onnxruntime replaces them by the
-  weights in the SessionOptions, and the model returns these weights.
+  path. But if the SessionOptions hold weights, onnxruntime fails earlier, with the message that their weights do not fit the model.
+* ``check_weights`` runs a model that returns its weights. They are empty, but have the names of the real weights. If the
+  SessionOptions hold a weight with such a name, onnxruntime uses its value, and the model returns this value.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +42,7 @@ _GRAPH, _INITIALIZER, _TYPE, _NAME = 7, 5, 2, 8
 
 
 def hold_weights(options: "ort.SessionOptions") -> bool:
-    """Return True if ``options`` hold weights in memory, by the name of a file or of a weight.
+    """Return True if ``options`` hold weights in memory: single weights, or files of external data.
 
     No session is created, and no file is written.
     """
