@@ -82,8 +82,9 @@ class Store:
         self._models = folder / PARTS[0]
 
     def find(self, key: str) -> Entry | None:
-        """Return the entry ``key`` without checking its model, or None. Raise ValueError if ``key`` is not a valid name of an
-        entry.
+        """Return the entry ``key``, or None if there is no such entry. The model of the entry is not checked.
+
+        Raise ValueError if ``key`` is not a valid name of an entry.
         """
         folder = self._folder_of(key)
         with suppress(OSError):
@@ -189,7 +190,7 @@ class Store:
                     raise
 
     def _trim(self, keep: Path) -> None:
-        """Remove what crashed processes left, and remove old entries while the store exceeds its limits.
+        """Remove unfinished entries of crashed processes, and remove old entries while the store exceeds its limits.
 
         The least recently used entries are removed first. The folder ``keep`` is never removed.
         """

@@ -66,7 +66,7 @@ def _full_name(value: ir.Value) -> str:
 
 
 def _short(name: str | None) -> str:
-    """Return the last part of a path of names, shortened in the middle."""
+    """Return the part of ``name`` after the last slash. If it is too long, replace its middle by an ellipsis."""
     last = (name or "").rstrip("/").rpartition("/")[2]
     return last if len(last) <= _LONGEST else f"{last[: _LONGEST - 9]}…{last[-8:]}"
 
@@ -167,8 +167,8 @@ class _Drawing:
     def _add_edge(self, value: ir.Value, port: int) -> None:
         """Add an edge from the node that computes ``value`` to the node that is added next.
 
-        If the node that computes ``value`` is not drawn, add nothing. ``port`` is the index of the node inside the next node at
-        which the edge ends, or -1.
+        If the node that computes ``value`` is not drawn, add nothing. If the edge ends at a node inside the next node, ``port`` is
+        the index of this inner node; otherwise it is -1.
         """
         if value in self._sources:
             source, leaves = self._sources[value]

@@ -54,8 +54,8 @@ def free_negative_sizes(model: ir.Model) -> None:
 def declare_first_types(model: ir.Model, proto: onnx.ModelProto) -> None:
     """Correct the types and shapes of outputs that ``proto`` declares several times.
 
-    Each output gets the first type and the first shape that the graph declares for the name of the output. A graph declares types in
-    its fields ``input``, ``output`` and ``value_info``, in this order. ``model`` was read from ``proto``.
+    Each output gets the first type and the first shape that its graph declares for the name of the output. A graph declares types
+    in its fields ``input``, ``output`` and ``value_info``, in this order. ``model`` was read from ``proto``.
     """
     pairs = [_graph_pairs(proto.graph, model.graph)]
     for function in proto.functions:
