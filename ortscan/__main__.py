@@ -41,7 +41,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 
 def _raise_interrupts_again(unraisable: "UnraisableHookArgs") -> None:
-    """Handle an exception that Python dropped: if it is a KeyboardInterrupt, interrupt the main thread again.
+    """If Python dropped a KeyboardInterrupt, interrupt the main thread again.
 
     Python drops exceptions in code that cannot raise them, such as the code of its import lock.
 

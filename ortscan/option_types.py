@@ -1,4 +1,4 @@
-"""How an option is described: ``Option``, the checks of values, and the signature that follows from a ``TypedDict``.
+"""Describe options, check their values, and derive the signature of a function from a ``TypedDict``.
 
 class Options(TypedDict, total=False):
     fast_math: Annotated[bool, Option(False, "allow expansions that round differently", "--fast-math", ...)]

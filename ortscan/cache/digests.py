@@ -1,4 +1,6 @@
-"""The name of a cache entry: a digest of the model, its weights, the options, the versions of packages and ortscan's code.
+"""Compute the name of a cache entry.
+
+The name is a digest of the model, its weights, the options, the versions of packages, and ortscan's code.
 
     key_of([digest_of_file("m.onnx"), digest_of_file("weights")], {"target": "cpu"})    ->    "3fb2…", 64 hexadecimal digits
 

@@ -47,7 +47,7 @@ class Entry:
 
     @property
     def model(self) -> Path | None:
-        """The model file."""
+        """The model file, or None if the entry has no model."""
         return self.folder / MODEL if self.facts.checksum else None
 
     def is_undamaged(self) -> bool:
@@ -105,7 +105,10 @@ class Store:
         return entry
 
     def put(self, key: str, facts: Facts, content: bytes = b"") -> Entry:
-        """Store ``facts`` and the optimised model ``content``. If that fails, raise OSError and leave the store unchanged."""
+        """Store ``facts`` and the optimised model ``content``.
+
+        If that fails, raise OSError and leave the store unchanged.
+        """
         final, temporary = self._folder_of(key), self._temporary_path()
         make_folder(self._models)
         make_folder(temporary)
@@ -126,7 +129,10 @@ class Store:
             self._remove(self._folder_of(key))
 
     def entries(self) -> Iterator[tuple[Entry, int, float]]:
-        """Yield each readable entry, its size in bytes and the time of its last use. Raise OSError if the folder is unreadable."""
+        """Yield each readable entry, its size in bytes and the time of its last use.
+
+        Raise OSError if the folder is unreadable.
+        """
         for folder, size, used in self.folders():
             entry = self.find(folder.name) if _NAME.fullmatch(folder.name) else None
             if entry is not None:
@@ -190,7 +196,7 @@ class Store:
                     raise
 
     def _trim(self, keep: Path) -> None:
-        """Remove unfinished entries of crashed processes, and remove old entries while the store exceeds its limits.
+        """Remove unfinished entries of crashed processes, and old entries while the store exceeds its limits.
 
         The least recently used entries are removed first. The folder ``keep`` is never removed.
         """

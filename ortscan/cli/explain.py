@@ -1,4 +1,7 @@
-"""``ortscan explain IN``: report what would become of every loop, and why. ``ortscan explain CODE``: explain a reason code."""
+"""``ortscan explain IN``: report what would become of every loop, and why.
+
+``ortscan explain CODE``: explain a reason code.
+"""
 
 import argparse
 import re

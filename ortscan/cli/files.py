@@ -1,4 +1,4 @@
-"""Checks of files before any long work, the output path of a verb, and the sizes of models."""
+"""Check files before any long work, choose the output path of a verb, and measure the sizes of models."""
 
 import argparse
 import stat
@@ -39,7 +39,7 @@ def check_readable(path: str, may_be_pipe: bool = True) -> None:
 
 
 def check_npz(path: str) -> None:
-    """Raise ModelFileError if ``path`` is neither an .npz file nor a folder, and OSError if it cannot be read."""
+    """Raise ModelFileError or OSError unless ``path`` is a folder or a readable .npz file."""
     if is_path(path) and Path(path).is_dir():
         return
     check_readable(path, may_be_pipe=False)
@@ -74,9 +74,9 @@ def check_report(path: str | None, *models: str | None) -> None:
 
 
 def check_output(path: str, inputs: str | None) -> None:
-    """Raise ModelFileError unless a model can be written to ``path``, and OptionError if it would replace ``inputs``.
+    """Raise OptionError if a model at ``path`` would replace the file ``inputs``.
 
-    ``inputs`` is the path of ``--inputs``, or None.
+    Raise ModelFileError if no file can be written to ``path``. ``inputs`` is the path of ``--inputs``, or None.
     """
     if inputs is not None and Path(path).exists() and Path(path).samefile(inputs):
         raise OptionError(f"the output {path} would replace the inputs.")

@@ -1,6 +1,7 @@
 """Run a command on one model, on each model of a folder, or on a stream.
 
 A command with limits runs in a subprocess.
+
 optimize IN_DIR OUT_DIR    ->    each IN_DIR/**/X.onnx to OUT_DIR/**/X.onnx
 optimize - -               ->    a model from standard input to standard output, where nothing else is printed
 """
@@ -55,7 +56,10 @@ def has_limits(args: argparse.Namespace) -> bool:
 
 
 def run_within_limits(args: argparse.Namespace, argv: Sequence[str]) -> int:
-    """Run the command ``argv`` in a subprocess and return its exit code. Raise LimitExceeded if it exceeds its limits."""
+    """Run the command ``argv`` in a subprocess and return its exit code.
+
+    Raise LimitExceeded if it exceeds its limits.
+    """
     from ortscan.edge.limited import checked_limits
 
     time_limit, memory_limit = checked_limits(args.time_limit, args.memory_limit)

@@ -1,4 +1,7 @@
-"""``ortscan native``: show the native loop engine. ``ortscan compile IN -o OUT``: add plans for loops to a model's metadata."""
+"""``ortscan native``: show the native loop engine.
+
+``ortscan compile IN -o OUT``: add plans for loops to a model's metadata.
+"""
 
 import argparse
 from pathlib import Path

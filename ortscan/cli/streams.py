@@ -1,4 +1,4 @@
-"""The streams of the process: results on stdout and progress on stderr, even if they are closed at the start."""
+"""Write results to stdout and progress to stderr, even if these streams are closed at the start."""
 
 import os
 import sys
@@ -49,9 +49,12 @@ PATIENCE = 1.0
 
 @contextmanager
 def show_progress(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show ``what`` with a bar and a clock on stderr, if stderr is a terminal and the block runs longer than a second.
+    """Show ``what`` with a bar and a clock on stderr while the ``with`` block runs.
 
-    Yield a function that updates the bar. The block calls it with the number of finished steps and the number of all steps.
+    Nothing is shown if ``quiet`` is True, if stderr is not a terminal, or if the block ends within a second.
+
+    Yield a function that updates the bar. The block calls this function with the number of finished steps and the number of all
+    steps.
     """
     if quiet or not sys.stderr.isatty():
         yield lambda done, total: None
@@ -96,7 +99,10 @@ def _nowhere() -> TextIO:
 
 
 def escape_unencodable_characters() -> None:
-    """Let stdout and stderr write an escape sequence for a character that their encoding lacks, instead of raising an error."""
+    """Let stdout and stderr write escape sequences for characters that their encoding lacks.
+
+    Otherwise such characters would raise an error.
+    """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

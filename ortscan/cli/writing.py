@@ -100,7 +100,10 @@ def verification_sentence(verification: "Verification | None") -> str:
 
 
 def rough_gain(verification: "Verification") -> str:
-    """Return how much faster or slower the result ran in the comparison, or an empty string if the difference is small."""
+    """Return a phrase on how much faster or slower the result ran in the comparison.
+
+    Return an empty string if the difference is small.
+    """
     factor = verification.times_as_fast
     if not verification.ok or factor is None or 1 / _MUCH < factor < _MUCH:
         return ""

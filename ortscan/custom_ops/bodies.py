@@ -1,7 +1,8 @@
-"""Prepare the body of a loop to run many times: as numpy calls, with onnxruntime, or with onnx's reference implementation.
+"""Prepare the body of a loop to run many times.
 
-The body runs with the first of these three that supports all its operators. numpy has the smallest overhead per step, but only runs
-elementwise operators. The reference implementation runs operators for which onnxruntime has no kernel.
+The body runs as numpy calls, with onnxruntime, or with onnx's reference implementation: the first of these three that supports all
+its operators. numpy has the smallest overhead per step, but only runs elementwise operators. The reference implementation runs
+operators for which onnxruntime has no kernel.
 
 A body of elementwise operators becomes a Python function of numpy calls:
 

@@ -65,7 +65,9 @@ class ScanPlan:
 
 
 def run_scan(plan: ScanPlan, body: Body, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Run all steps of a Scan. ``values`` are the initial states, the scanned inputs and the captured values.
+    """Run all steps of a Scan.
+
+    ``values`` are the initial states, the scanned inputs and the captured values.
 
     Raise ValueError if scanned inputs differ in length or the steps of a stack differ in shape.
     """

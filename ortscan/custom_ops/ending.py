@@ -25,7 +25,9 @@ _active: dict[object, tuple[int, Any]] = {}
 
 
 def watch_termination(arguments: Iterable[Any], thread: int = 0) -> Callable[[], None]:
-    """Let loops in Python stop when ``RunOptions.terminate`` is set, until the returned function is called.
+    """Let loops in Python stop when ``RunOptions.terminate`` is set.
+
+    This ends when the returned function is called.
 
     Args:
         arguments: the arguments of a run, which may contain its RunOptions.
@@ -64,7 +66,9 @@ _runs: dict[object, int] = {}
 
 
 def watch_exit() -> None:
-    """Make the exit of the interpreter wait for runs. Call this once, right after the import of onnxruntime-extensions.
+    """Make the exit of the interpreter wait for runs.
+
+    Call this once, right after the import of onnxruntime-extensions.
 
     Python calls exit functions in reverse order, so this wait precedes the exit function of the library.
     """
@@ -86,7 +90,7 @@ def raise_at_exit() -> None:
 
 @contextmanager
 def delaying_exit() -> Iterator[None]:
-    """Make the exit of the interpreter wait until the ``with`` block ends, even if this is a daemon thread.
+    """Make the exit of the interpreter wait until the ``with`` block ends, even in a daemon thread.
 
     Raise the errors of ``raise_at_exit``.
     """
@@ -124,6 +128,9 @@ def _wait() -> None:
 
 
 def _forget() -> None:
-    """Forget the runs of other threads. A forked child calls this function, because it has only the thread that forked."""
+    """Forget the runs of other threads.
+
+    A forked child calls this function, because it has only the thread that forked.
+    """
     for token in [token for token, thread in _runs.items() if thread != threading.get_ident()]:
         del _runs[token]

@@ -101,7 +101,10 @@ def _extensions() -> Any:
 
 
 def needed_version(model: "ModelLike") -> int:
-    """Return the version of the op in the metadata of ``model``, or 0 if it does not call the op. Raise the errors of ``load``."""
+    """Return the version of the op in the metadata of ``model``, or 0 if the model does not call the op.
+
+    Raise the errors of ``load``.
+    """
     from ortscan.modelio import load
 
     entry = load(model).model.metadata_props.get(METADATA)

@@ -86,7 +86,9 @@ def is_main_thread() -> bool:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Defer Python's signal handlers while the ``with`` block runs. Outside the main thread, only run the block.
+    """Defer Python's signal handlers while the ``with`` block runs.
+
+    Outside the main thread, only run the block.
 
     While this function replaces or restores handlers, an original handler may still be called and raise an exception. A replacement
     may then never be removed. This is harmless, because outside runs a replacement calls the original handler.

@@ -1,6 +1,6 @@
-"""Load a caller's model as an ``onnx_ir.Model`` for the rules, and convert the result back to the caller's type.
+"""Load a caller's model as an ``onnx_ir.Model``, and convert it back to the caller's type.
 
-The result keeps the declared inputs and outputs of the caller's model.
+In between, rules rewrite the model. The result keeps the declared inputs and outputs of the caller's model.
 
 This package reads and writes models, and rejects malformed ones. It does not decide how a model is rewritten.
 """

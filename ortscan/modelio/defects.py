@@ -2,7 +2,7 @@
 
 Each defect is reported as a sentence that names the problem and its location. A model that passes these checks has three
 properties. The attributes of each node and its numbers of inputs and outputs fit the schema of its operator. No two values of a
-graph have the same name. The body of each Scan agrees with the node's attributes and with the declared types of its operands.
+graph have the same name. The sizes that a Scan and its body declare do not contradict each other, unless the Scan is in a function.
 
 Three kinds of nodes are not compared with a schema: unknown operators in imported domains, onnxruntime's own operators, and calls
 to the model's own functions.
@@ -44,7 +44,10 @@ def refuse_depth(model: ir.Model, name: str) -> None:
 
 
 def refuse_undefined_values(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if a node or a graph output reads an undefined value, or if an initializer has no tensor."""
+    """Raise UnsupportedModel if an input of a node, an output of a graph, or an initializer is undefined.
+
+    An initializer is undefined if it has no tensor.
+    """
     for graph in graphs_in(model):
         for node in graph:
             for source in node.inputs:
@@ -59,9 +62,13 @@ def refuse_undefined_values(model: ir.Model, name: str) -> None:
 
 
 def refuse_defects(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if a node does not fit its operator, or if two values of a graph have the same name.
+    """Raise UnsupportedModel or MalformedLoop if ``model`` is invalid.
 
-    Raise MalformedLoop if a Scan or Loop outside functions is invalid.
+    ``name`` is the name of the model in messages.
+
+    Raises:
+        UnsupportedModel: the model has no outputs, a node does not fit its operator, or two values of a graph have the same name.
+        MalformedLoop: a Scan outside functions is malformed, or the sizes that it and its body declare contradict each other.
     """
     if not model.graph.outputs:
         raise UnsupportedModel(f"{name} has no outputs, so nothing in it is computed.")
@@ -158,9 +165,10 @@ def _span(allowed: range) -> str:
 
 @functools.lru_cache(4096)
 def _form(op_type: str, domain: str, version: int) -> _Form | str | None:
-    """Return the requirements of an operator.
+    """Return what version ``version`` of an opset requires of the nodes of an operator.
 
-    Return a phrase if the opset lacks the operator, or None if the operator cannot be checked.
+    If the opset lacks the operator, return this defect as a phrase to write after the name of a node. If onnx does not know the
+    operator but onnxruntime may run it, return None.
     """
     if domain not in _DOMAINS:
         return None

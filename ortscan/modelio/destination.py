@@ -1,4 +1,4 @@
-"""Choose the files for a model and its external data, and replace these files either all together or not at all."""
+"""Choose the files for a model and its external data, and replace all these files or none of them."""
 
 import os
 import re
@@ -60,7 +60,9 @@ def destination(path: str | os.PathLike[str], used: Iterable[DataFile] = ()) -> 
 
 @dataclass(frozen=True)
 class DataPath:
-    """The files for the external data of a model. The model replaces an older model if one exists at its destination.
+    """The files for the external data of a model.
+
+    The model replaces an older model if one exists at its destination.
 
     Args:
         path: the file to write the data to first.
@@ -127,7 +129,7 @@ def _own_data(target: Path) -> list[Path]:
 
 
 class Replacement:
-    """A context manager that writes several files under temporary names, and then moves them to their destinations.
+    """A context manager that writes temporary files, and then moves them to their destinations.
 
     ``open`` creates a temporary file in the folder of its destination. ``commit`` moves the files in the order in which they were
     opened.
@@ -163,7 +165,10 @@ class Replacement:
 
     @property
     def is_done(self) -> bool:
-        """True if all files are at their destinations. This checks the disk, because an interrupt may occur after the last step."""
+        """True if all files are at their destinations.
+
+        This checks the disk, because an interrupt may occur after the last step.
+        """
         if self._was_done is not None:
             return self._was_done
         return bool(self._written) and not os.path.lexists(self._written[-1][1])
@@ -181,7 +186,10 @@ class Replacement:
         return file
 
     def commit(self) -> None:
-        """Move all files to their destinations. If one of the destinations exists, flush all files to disk first."""
+        """Move all files to their destinations.
+
+        If one of the destinations exists, flush all files to disk first.
+        """
         replaces = any(os.path.lexists(final) for _, _, final in self._written)
         for file, _, _ in self._written:
             file.flush()
@@ -199,9 +207,10 @@ class Replacement:
 
 
 def write_model(proto: onnx.ModelProto, target: Path, files: Replacement) -> None:
-    """Write ``proto`` for the destination ``target``, in the format of its suffix.
+    """Write ``proto`` to a temporary file that ``files.commit`` moves to ``target``.
 
-    Raise ModelFileError if the format cannot represent the model, and OSError if writing fails.
+    The suffix of ``target`` decides the format. Raise ModelFileError if the format cannot represent the model, and OSError if
+    writing fails.
     """
     form = reading.format_of(target)
     if proto.ByteSize() > reading.PROTOBUF_LIMIT:

@@ -54,7 +54,7 @@ def inline_functions_with_loops(model: ir.Model, *, except_domain: str = "") -> 
 
 
 def inline_functions(model: ir.Model, is_wanted: Callable[[ir.Function], bool]) -> Inlining:
-    """Inline the functions for which ``is_wanted`` returns True, and the functions that call them, in place.
+    """Inline, in place, the functions for which ``is_wanted`` is True, and the functions that call them.
 
     The values of an inlined function get names that are unique in the main graph and all graphs in it. Inputs and outputs of the
     model keep their names.

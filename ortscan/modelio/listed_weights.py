@@ -35,7 +35,7 @@ _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
 @dataclass(frozen=True)
 class ListedWeights:
-    """The names of the inputs of a model of IR version 3, weights included, and the names of its initializers."""
+    """The names of the inputs (including weights) and of the initializers of a model of IR version 3."""
 
     inputs: tuple[str, ...]
     initializers: frozenset[str]

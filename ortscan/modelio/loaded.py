@@ -127,7 +127,10 @@ def declare_current_types(loaded: LoadedModel) -> None:
 
 
 def redeclare(loaded: LoadedModel, interface: Interface) -> None:
-    """Replace the interface. Record the outputs whose new shapes contradict the declared shapes or lack declared sizes."""
+    """Replace the interface.
+
+    Record the outputs whose new shapes contradict the declared shapes or lack declared sizes.
+    """
     for was, now in zip(loaded.interface.outputs, interface.outputs, strict=True):
         declared, _ = loaded.redeclared.get(was.name, (was, now))
         if contradicts(declared, now) or lacks_declared_sizes(declared, now):
@@ -136,7 +139,9 @@ def redeclare(loaded: LoadedModel, interface: Interface) -> None:
 
 
 def settle_new_initializers(loaded: LoadedModel) -> None:
-    """Convert the model back to IR version 3 if it had this version when it was loaded. Otherwise do nothing.
+    """Convert the model back to IR version 3 if it had this version when it was loaded.
+
+    Otherwise do nothing.
 
     The weights become inputs again, and new constants become Constant nodes or inputs; see ``listed_weights``.
     """
@@ -163,7 +168,10 @@ def to_proto(loaded: LoadedModel) -> onnx.ModelProto:
 
 
 def written(loaded: LoadedModel) -> onnx.ModelProto:
-    """Serialise the model, sealed or not. Raise InvariantBroken if the interface changed or the model cannot be serialised."""
+    """Serialise the model, sealed or not.
+
+    Raise InvariantBroken if the interface changed or the model cannot be serialised.
+    """
     restore_interface(loaded)
     settle_new_initializers(loaded)
     try:

@@ -97,7 +97,7 @@ def _declare_outputs(proto: onnx.GraphProto, graph: ir.Graph) -> None:
 
 
 def tie_outputs(model: ir.Model) -> list[str]:
-    """Repair bodies and Scans whose outputs onnxruntime rejects, in place. Return a sentence on each repair.
+    """Repair bodies and Scans with outputs that onnxruntime rejects. Return a sentence on each repair.
 
     * If an output of a nested graph is a value of a graph around it, an Identity copies the value.
     * If a Scan omits the last outputs of its body, these outputs are added to the Scan.
@@ -137,7 +137,7 @@ def is_undefined(value: ir.Value) -> bool:
 
 
 def _graphs_within(graph: ir.Graph, outer_values: Mapping[str, ir.Value]) -> Iterator[tuple[ir.Graph, Mapping[str, ir.Value]]]:
-    """Yield pairs: a graph nested in ``graph``, and a dict of the values of all graphs around the nested graph, by name.
+    """Yield each graph nested in ``graph``, with a dict of the values of all graphs around it, by name.
 
     ``outer_values`` are the values of the graphs around ``graph``, by name.
     """

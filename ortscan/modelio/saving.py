@@ -20,8 +20,9 @@ __all__ = ["return_model", "save", "to_caller_type"]
 
 
 def to_caller_type(loaded: LoadedModel, *, references: bool = False) -> onnx.ModelProto | ir.Model:
-    """Return an ``ir.Model`` if the caller passed one, else a ``ModelProto``, with the declared interface.
+    """Return the model as an ``ir.Model`` if the caller passed one, else as a ``ModelProto``.
 
+    The result has the declared interface.
     The external data of a model that was read from a path is loaded, as ``onnx.load`` does, unless ``references`` is True.
     References are relative to the source's folder. Other models keep their references.
 

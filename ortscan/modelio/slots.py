@@ -1,4 +1,7 @@
-"""All tensors of an ``onnx_ir.Model`` as slots to read and replace: initializers of all graphs, and attributes of all nodes."""
+"""Slots to read and replace the tensors of an ``onnx_ir.Model``.
+
+A slot is an initializer of a graph, or a tensor in an attribute of a node.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

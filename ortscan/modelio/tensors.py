@@ -159,7 +159,7 @@ def reference_to(
 
 
 def bytes_needed(tensor: ir.TensorProtocol) -> int:
-    """Return the size in bytes, or 0 for strings."""
+    """Return the size of the data of ``tensor`` in bytes, or 0 for strings."""
     return 0 if tensor.dtype in (ir.DataType.STRING, ir.DataType.UNDEFINED) else math.ceil(tensor.size * tensor.dtype.bitwidth / 8)
 
 

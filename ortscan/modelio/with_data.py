@@ -101,7 +101,7 @@ def _tidy(location: DataPath, files: Replacement, again: Replacement) -> None:
 
 
 def _write_beside(data: Path, proto: onnx.ModelProto, target: Path, location: DataPath) -> None:
-    """Write ``proto`` to ``target``, and let it refer to the data file ``location.final_path``, which exists already.
+    """Write ``proto`` to ``target`` so that it refers to the existing data file ``location.final_path``.
 
     ``data`` is the data file to which ``proto`` refers now. Raise ModelFileError if the two data files differ.
     """

@@ -1,8 +1,8 @@
 """The build backend of the package: setuptools, plus the native library and a modified wheel.
 
-Without a compiler, or with ``ORTSCAN_BUILD_NATIVE=0``, the package has no native library, as ``ortscan native`` reports. The
-name ``rewrites`` is too common for an installed package, so a wheel contains it as ``ortscan._rewrites``. Imports and strings
-that name modules of ``rewrites`` are rewritten. This file runs before anything is installed, so it imports nothing of ortscan.
+Without a compiler, or with ``ORTSCAN_BUILD_NATIVE=0``, the package is built without the native library. The name ``rewrites`` is
+too common for an installed package, so a wheel contains ``rewrites`` as ``ortscan._rewrites``. Imports and strings that name its
+modules are changed. This file runs before anything is installed, so it imports nothing of ortscan.
 """
 
 import ast
@@ -112,7 +112,7 @@ def _setuptools() -> Any:
 
 
 def description_of(readme: str) -> str:
-    """Return the README without pictures and links to files, which a package index does not have."""
+    """Return ``readme`` without pictures and without links to files, which are not on a package index."""
     without_pictures = re.sub(r"^!\[[^]]*\]\((?!https?:)[^)]*\)\n+", "", readme, flags=re.MULTILINE)
     return re.sub(r"\[([^]]*)\]\((?!https?:)[^)]*\)", r"\1", without_pictures).replace(
         " and draw the page below", " and draw a page"

@@ -191,7 +191,10 @@ def known_outputs(hollow: onnx.ModelProto) -> _KnownOutputs:
 
 
 def _with_known_outputs(interface: Interface, known: _KnownOutputs) -> Interface:
-    """Return a copy of ``interface`` in which outputs without a declared type, shape or size get it from ``known``."""
+    """Return a copy of ``interface`` with the types, shapes and sizes in ``known``.
+
+    A type, shape or size that an output declares itself is kept.
+    """
     outputs = []
     for info in interface.outputs:
         declared = onnx.ValueInfoProto()
