@@ -46,7 +46,7 @@ def rule_homes() -> dict[str, str]:
 
 
 def default_names() -> list[str]:
-    """Return the names of the rules that the name ``default`` stands for in the option ``passes``."""
+    """Return the names of the rules that the word ``default`` selects in the option ``passes``."""
     return list(dict.fromkeys(rule.name for rule in [*RULES, *_ON_MODELS] if rule.use != "asked"))
 
 

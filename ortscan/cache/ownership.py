@@ -25,7 +25,7 @@ _UIDS, _NOBODY = Path("/proc/self/uid_map"), Path("/proc/sys/kernel/overflowuid"
 def open_own(path: Path) -> FileIO:
     """Open a file without a buffer.
 
-    Raise OSError if it is no regular file or if another user could have written it.
+    Raise OSError if ``path`` is no regular file, or if another user could have written the file.
     """
     handle = os.open(path, _READ)
     try:
@@ -52,7 +52,7 @@ def read_own(path: Path) -> bytes:
 def write_own(path: Path, content: bytes) -> None:
     """Write a new file that nobody else can read or write, whatever the umask.
 
-    Raise OSError if it exists or cannot be written.
+    Raise OSError if ``path`` exists already, or if the file cannot be written.
     """
     handle = os.open(path, _WRITE, 0o600)
     with open(handle, "wb") as file:
@@ -101,7 +101,10 @@ def why_not_trusted(folder: Path, *parts: str) -> str | None:
 
 
 def _is_own(status: os.stat_result) -> bool:
-    """Return True if only this user or root can write to the file or folder; always True on Windows."""
+    """Return True if only this user or root can write to the file or folder.
+
+    On Windows, always return True.
+    """
     return os.name == "nt" or (status.st_uid in (os.geteuid(), 0) and not status.st_mode & _FOREIGN_WRITERS)
 
 

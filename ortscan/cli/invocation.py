@@ -58,7 +58,7 @@ def has_limits(args: argparse.Namespace) -> bool:
 def run_within_limits(args: argparse.Namespace, argv: Sequence[str]) -> int:
     """Run the command ``argv`` in a subprocess and return its exit code.
 
-    Raise LimitExceeded if it exceeds its limits.
+    Raise LimitExceeded if the command exceeds its limits.
     """
     from ortscan.edge.limited import checked_limits
 
@@ -141,7 +141,10 @@ def _on_each(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], 
 
 
 def _each(args: argparse.Namespace) -> Iterator[argparse.Namespace]:
-    """Yield the arguments for each model of the folder. Raise ModelFileError if it contains no model."""
+    """Yield the arguments for each model of the folder.
+
+    Raise ModelFileError if the folder contains no model.
+    """
     (name, *others) = [each for each in _READ if hasattr(args, each)]
     folder, to = Path(getattr(args, name)), output_of(args) if hasattr(args, "output_option") else None
     for other in (*(getattr(args, each) for each in others), *([] if to is None or not Path(to).exists() else [to])):

@@ -68,9 +68,8 @@ _runs: dict[object, int] = {}
 def watch_exit() -> None:
     """Make the exit of the interpreter wait for runs.
 
-    Call this once, right after the import of onnxruntime-extensions.
-
-    Python calls exit functions in reverse order, so this wait precedes the exit function of the library.
+    Call this function once, right after the import of onnxruntime-extensions. Python calls exit functions in reverse order, so the
+    wait then precedes the exit function of this library.
     """
     atexit.register(_wait)
     if hasattr(os, "register_at_fork"):

@@ -68,7 +68,7 @@ def _full_name(value: ir.Value) -> str:
 def _short(name: str | None) -> str:
     """Return the part of ``name`` after the last slash.
 
-    If it is too long, replace its middle by an ellipsis.
+    If this part is too long, replace its middle by an ellipsis.
     """
     last = (name or "").rstrip("/").rpartition("/")[2]
     return last if len(last) <= _LONGEST else f"{last[: _LONGEST - 9]}…{last[-8:]}"

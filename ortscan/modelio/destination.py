@@ -86,9 +86,8 @@ def data_path(target: Path, source: Path | None, used: Iterable[DataFile]) -> Da
     * The file holds data of the model that is now at ``target`` and will be replaced: the data is written to a numbered file, such
       as ``NAME.1.data``, and then copied to ``NAME.data``.
     * The file is ``source`` or one of the files ``used``, and must therefore stay: the data is written to a numbered file.
-    * The file belongs to something else: the data is written to a numbered file, and ``is_taken`` is True in the result.
-
-    If the model at ``target`` refers to a numbered file, an earlier save was interrupted. The data then stays in a numbered file.
+    * The file belongs to something else: the data is written to a numbered file. ``is_taken`` is True in the result, unless the
+      model at ``target`` refers to a numbered file because an earlier save was interrupted.
 
     Args:
         target: the model file to write.

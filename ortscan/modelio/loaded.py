@@ -141,9 +141,8 @@ def redeclare(loaded: LoadedModel, interface: Interface) -> None:
 def settle_new_initializers(loaded: LoadedModel) -> None:
     """Convert the model back to IR version 3 if it had this version when it was loaded.
 
-    Otherwise do nothing.
-
-    The weights become inputs again, and new constants become Constant nodes or inputs; see ``listed_weights``.
+    The weights become inputs again, and new constants become Constant nodes or inputs; see ``listed_weights``. A model that was
+    loaded with another IR version is not changed.
     """
     if loaded.listed is not None and not _is_written(loaded):
         list_weights(loaded.model, loaded.listed)

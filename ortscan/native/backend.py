@@ -165,7 +165,7 @@ def _platform_tag() -> str:
     """Return the platform tag for the wheel.
 
     If zig built the library on Linux with glibc, the wheel also runs with an old glibc, so the tag is ``manylinux_2_17``. Otherwise
-    it is the tag of this system. With another C library, such as musl, pip accepts no manylinux wheel.
+    the tag is that of this system. With another C library, such as musl, pip accepts no manylinux wheel.
     """
     tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     is_for_old_glibc = platform.libc_ver()[0] == "glibc" and "ziglang" in (_building()["compiler"]() or ())
@@ -207,7 +207,7 @@ def moved(source: str) -> str:
 
 
 def _names(tree: ast.Module) -> Iterator[tuple[int, int, int]]:
-    """Yield the position of each old name: its line, and the bytes of the line where it starts and ends."""
+    """Yield (line, first byte, byte after the last) for each name of a module of ``rewrites``."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and _is_ours(node.module or ""):
             start = node.col_offset + len("from ")

@@ -32,7 +32,7 @@ _MOST_DIGITS = 20
 
 @functools.cache
 def is_old() -> bool:
-    """Return True if onnxruntime is older than OLDEST. Trial runs then happen in subprocesses."""
+    """Return True if onnxruntime is older than OLDEST. In this case, models are tried in subprocesses."""
     import onnxruntime
 
     version = re.match(r"([0-9]+)[.]([0-9]+)", onnxruntime.__version__)

@@ -73,8 +73,7 @@ def known_runtimes() -> Mapping[str, Runtime]:
 def runtime_named(version: Any) -> Runtime | None:
     """Return the release with a version such as ``1.17`` or ``1.17.3``.
 
-    If ``version`` is None, return None.
-    Raise OptionError if ``version`` is not in the table.
+    If ``version`` is None, return None. Raise OptionError if ``version`` is not in the table.
     """
     if version is None:
         return None

@@ -243,7 +243,7 @@ def _shared_options() -> "ort.SessionOptions":
 def _is_not_of_the_model(error: Exception) -> bool:
     """Return True if ``error`` would also occur with any other model.
 
-    This is the case if other code than ortscan and onnxruntime raised it, or if it is about another argument than the model.
+    This is the case if other code than ortscan and onnxruntime raised ``error``, or if ``error`` is about another argument.
     """
     if is_from_elsewhere(error) or _UNKNOWN_PROVIDER in str(error):
         return True

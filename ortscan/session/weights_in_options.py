@@ -57,7 +57,7 @@ def hold_weights(options: "ort.SessionOptions") -> bool:
 
 
 def check_weights(options: "ort.SessionOptions", source: SessionSource) -> None:
-    """Raise UnsupportedModel if ``options`` hold another value for a weight than the model itself.
+    """Raise UnsupportedModel if a weight has one value in ``options`` and another value in the model.
 
     ortscan may have computed with the value in the model.
     """
@@ -94,8 +94,8 @@ def _names_by_type(source: SessionSource) -> dict[int, list[str]]:
 def _held_values(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dict[str, Any] | None:
     """Return the values of those weights among ``names`` that ``options`` hold.
 
-    ``kind`` is the element type of the weights. To read the values, a model that returns the weights is run. Return None if
-    onnxruntime rejects this model.
+    ``kind`` is the element type of the weights. To read the values, this function runs a model that returns the weights. Return
+    None if onnxruntime rejects this model.
     """
     from onnxruntime.capi import _pybind_state as native
 
