@@ -43,7 +43,7 @@ class Runtime:
         Args:
             domain: the domain of the operator.
             op_type: the name of the operator.
-            since: the version of the operator, which is the opset that introduced it.
+            since: the version of the operator, which is the opset that introduced this version.
             types: the operand types that the kernel must support, by the names of the operator's type variables.
         """
         for first, last, variables, earliest, latest in _table()["kernels"].get(f"{domain}:{op_type}", ()):
