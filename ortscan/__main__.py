@@ -41,12 +41,12 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 
 def _raise_interrupts_again(unraisable: "UnraisableHookArgs") -> None:
-    """Interrupt the main thread again after Python dropped a KeyboardInterrupt.
+    """If Python dropped a KeyboardInterrupt, interrupt the main thread again.
 
-    Python drops an exception where it cannot raise one, for example in the code of its import lock.
+    Python drops exceptions in code that cannot raise them, such as the code of its import lock.
 
     Args:
-        unraisable: the dropped exception. An exception of another type is reported as usual.
+        unraisable: the dropped exception. If it is not a KeyboardInterrupt, it is reported as usual.
     """
     if unraisable.exc_type is KeyboardInterrupt:
         _thread.interrupt_main()

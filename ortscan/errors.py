@@ -42,7 +42,10 @@ _MISSING = (
 
 
 def is_missing_runtime(error: BaseException) -> bool:
-    """Return True if ``error`` is the ImportError of onnxruntime: the package is missing, or only its empty folder exists."""
+    """Return True if ``error`` is Python's error for an import of onnxruntime, which is not installed.
+
+    Either the package is missing, or only its empty folder exists.
+    """
     return isinstance(error, ImportError) and error.name == "onnxruntime" and not isinstance(error, RuntimeMissing)
 
 

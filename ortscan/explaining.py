@@ -34,8 +34,9 @@ def explain(
     memory_limit: int | None = None,
     **options: "Unpack[ExplainOptions]",
 ) -> Report:
-    """Report what ``optimize`` would do to each loop of ``model``, and why the remaining loops stay. Nothing is changed or
-    written.
+    """Report what ``optimize`` would do to each loop of ``model``, and why the remaining loops stay.
+
+    Nothing is changed or written.
 
         print(explain("in.onnx", target="cuda"))
 

@@ -49,7 +49,7 @@ def migrated(
     target: Abilities = _ANYWHERE,
     runtime: Runtime | None = None,
 ) -> tuple[LoadedModel, Migration]:
-    """Return ``model`` in another opset as a loaded model, and the report. See ``migrate``.
+    """Return a pair: ``model`` in another opset as a loaded model, and the report. See ``migrate``.
 
     Args:
         model: the model.

@@ -75,9 +75,9 @@ def read_dim(text: str) -> tuple[str, int]:
 
 
 def by_name(pairs: Sequence[tuple[str, _T]] | None) -> dict[str, _T] | None:
-    """Return the (name, value) pairs of a repeated option as a dict, or None without pairs.
+    """Return the (name, value) pairs of a repeated option as a dict, or None if there are no pairs.
 
-    The last value of a name counts.
+    If a name is repeated, its last value is used.
     """
     return dict(pairs) if pairs else None
 

@@ -1,4 +1,4 @@
-"""How an option is described: ``Option``, the checks of values, and the signature that follows from a ``TypedDict``.
+"""Describe options, check their values, and derive the signature of a function from a ``TypedDict``.
 
 class Options(TypedDict, total=False):
     fast_math: Annotated[bool, Option(False, "allow expansions that round differently", "--fast-math", ...)]
@@ -108,9 +108,9 @@ def check_path(output: Any) -> None:
 
 
 def count_of(option: str, unit: str, *, or_none: bool = False) -> Callable[[Any], int | None]:
-    """Return a function that checks that a value is a number of ``unit``, 0 or more.
+    """Return a function that returns its argument, or raises OptionError if it is not a count (0 or more).
 
-    None is also valid if ``or_none`` is True.
+    Messages call the value the number of ``unit`` of ``option``. None is also valid if ``or_none`` is True.
     """
 
     def check(value: Any) -> int | None:

@@ -46,7 +46,7 @@ def rule_homes() -> dict[str, str]:
 
 
 def default_names() -> list[str]:
-    """Return the names of the rules that the name ``default`` stands for in the option ``passes``."""
+    """Return the names of the rules that the word ``default`` selects in the option ``passes``."""
     return list(dict.fromkeys(rule.name for rule in [*RULES, *_ON_MODELS] if rule.use != "asked"))
 
 
@@ -63,7 +63,8 @@ def passes_with_added_rules(
 ) -> Iterable[str] | None:
     """Return the names in ``passes``, and the names that ``custom_ops`` and ``native`` add.
 
-    None means the default rules. Raise OptionError if ``native`` is True and the target does not run native loops.
+    If ``passes`` is None, the default rules are used. If nothing is added to them, the result is None too. Raise OptionError if
+    ``native`` is True and the target does not run native loops.
     """
     if native and DOMAIN not in target.domains:
         raise OptionError(f"native loops run only on the target cpu, not on {target.name}.")

@@ -1,6 +1,8 @@
-"""The name of a cache entry: a digest of the model, its weights, the options, the versions of packages and ortscan's code.
+"""Compute the name of a cache entry.
 
-    key_of([digest_of_file("m.onnx"), digest_of_file("weights")], {"target": "cpu"})    ->    "3fb2…", 64 hexadecimal digits
+The name is a digest of the model, its weights, the options, the versions of packages, and ortscan's code.
+
+    entry_key([digest_of_file("m.onnx"), digest_of_file("weights")], {"target": "cpu"})    ->    "3fb2…", 64 hexadecimal digits
 
 Files are read in full at every start, because the time and the size of a file do not show every change.
 """

@@ -1,4 +1,7 @@
-"""The facts of a cache entry and the format of their file: a digest, which detects damage, followed by JSON."""
+"""The facts of a cache entry, and the format of their file.
+
+The file has a digest, which detects damage, followed by JSON.
+"""
 
 import hashlib
 import json

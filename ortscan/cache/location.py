@@ -14,9 +14,11 @@ _VARIABLE = "ORTSCAN_CACHE_DIR"
 
 
 def cache_folder(folder: str | None = None) -> Path | None:
-    """Return ``folder`` if it is not None, else the folder in ``ORTSCAN_CACHE_DIR``, else this user's usual cache folder.
+    """Return the folder of the cache.
 
-    Return None if the user has no home folder. Raise OptionError if the named folder is not a path.
+    This is ``folder`` if it is not None, otherwise the value of the environment variable ``ORTSCAN_CACHE_DIR`` if it is set,
+    otherwise this user's usual cache folder. Return None if the user has no home folder. Raise OptionError if the named folder is
+    not a path.
     """
     if folder is not None:
         return check_folder(folder, "the cache folder")
@@ -66,5 +68,8 @@ def _home() -> Path | None:
 
 
 def _absolute(folder: str | None) -> Path | None:
-    """Return ``folder`` as a path, or None if it is relative. The XDG base directory specification ignores relative paths."""
+    """Return ``folder`` as a path, or None if it is relative.
+
+    The XDG base directory specification ignores relative paths.
+    """
     return Path(folder) if folder and "\0" not in folder and os.path.isabs(folder) else None

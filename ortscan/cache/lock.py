@@ -43,7 +43,7 @@ def entry_lock(folder: Path, key: str, size: int = 0) -> Iterator[bool]:
 
 
 def _locked(file: Path, deadline: float) -> tuple[int | None, bool]:
-    """Wait for the lock.
+    """Wait until this process has locked ``file``, or until the time ``deadline`` of ``time.monotonic``.
 
     Returns:
         A pair. The first is the handle of the locked file, or None without the lock. The second is True if this call had to wait.

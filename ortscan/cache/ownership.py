@@ -23,7 +23,10 @@ _UIDS, _NOBODY = Path("/proc/self/uid_map"), Path("/proc/sys/kernel/overflowuid"
 
 
 def open_own(path: Path) -> FileIO:
-    """Open a file without a buffer. Raise OSError if it is no regular file or if another user could have written it."""
+    """Open a file without a buffer.
+
+    Raise OSError if ``path`` is no regular file, or if another user could have written the file.
+    """
     handle = os.open(path, _READ)
     try:
         status = os.fstat(handle)
@@ -47,7 +50,10 @@ def read_own(path: Path) -> bytes:
 
 
 def write_own(path: Path, content: bytes) -> None:
-    """Write a new file that nobody else can read or write, whatever the umask. Raise OSError if it exists or cannot be written."""
+    """Write a new file that nobody else can read or write, whatever the umask.
+
+    Raise OSError if ``path`` exists already, or if the file cannot be written.
+    """
     handle = os.open(path, _WRITE, 0o600)
     with open(handle, "wb") as file:
         if hasattr(os, "fchmod"):
@@ -95,7 +101,10 @@ def why_not_trusted(folder: Path, *parts: str) -> str | None:
 
 
 def _is_own(status: os.stat_result) -> bool:
-    """Return True if only this user or root can write to the file or folder; always True on Windows."""
+    """Return True if only this user or root can write to the file or folder.
+
+    On Windows, always return True.
+    """
     return os.name == "nt" or (status.st_uid in (os.geteuid(), 0) and not status.st_mode & _FOREIGN_WRITERS)
 
 
@@ -113,7 +122,10 @@ def _is_safe_above(status: os.stat_result) -> bool:
 
 
 def _is_of_this_user_alone(gid: int) -> bool:
-    """Return True if this user is the only member of the group; many systems have such a group for each user."""
+    """Return True if this user is the only member of the group ``gid``.
+
+    Many systems have such a group for each user.
+    """
     import grp
     import pwd
 

@@ -47,7 +47,7 @@ class Entry:
 
     @property
     def model(self) -> Path | None:
-        """The model file."""
+        """The model file, or None if the entry has no model."""
         return self.folder / MODEL if self.facts.checksum else None
 
     def is_undamaged(self) -> bool:
@@ -82,8 +82,9 @@ class Store:
         self._models = folder / PARTS[0]
 
     def find(self, key: str) -> Entry | None:
-        """Return the entry ``key`` without checking its model, or None. Raise ValueError if ``key`` is not a valid name of an
-        entry.
+        """Return the entry ``key``, or None if there is no such entry. The model of the entry is not checked.
+
+        Raise ValueError if ``key`` is not a valid name of an entry.
         """
         folder = self._folder_of(key)
         with suppress(OSError):
@@ -104,7 +105,10 @@ class Store:
         return entry
 
     def put(self, key: str, facts: Facts, content: bytes = b"") -> Entry:
-        """Store ``facts`` and the optimised model ``content``. If that fails, raise OSError and leave the store unchanged."""
+        """Store ``facts`` and the optimised model ``content``.
+
+        If that fails, raise OSError and leave the store unchanged.
+        """
         final, temporary = self._folder_of(key), self._temporary_path()
         make_folder(self._models)
         make_folder(temporary)
@@ -125,7 +129,10 @@ class Store:
             self._remove(self._folder_of(key))
 
     def entries(self) -> Iterator[tuple[Entry, int, float]]:
-        """Yield each readable entry, its size in bytes and the time of its last use. Raise OSError if the folder is unreadable."""
+        """Yield each readable entry, its size in bytes and the time of its last use.
+
+        Raise OSError if the folder is unreadable.
+        """
         for folder, size, used in self.folders():
             entry = self.find(folder.name) if _NAME.fullmatch(folder.name) else None
             if entry is not None:
@@ -189,7 +196,7 @@ class Store:
                     raise
 
     def _trim(self, keep: Path) -> None:
-        """Remove what crashed processes left, and remove old entries while the store exceeds its limits.
+        """Remove unfinished entries of crashed processes, and old entries while the store exceeds its limits.
 
         The least recently used entries are removed first. The folder ``keep`` is never removed.
         """

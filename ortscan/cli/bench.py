@@ -14,7 +14,7 @@ __all__ = ["add", "run"]
 
 
 def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb."""
+    """Add the parser of the verb ``bench`` to ``verbs``."""
     parser = verbs.add_parser(
         "bench",
         help="measure models side by side: time, loading, memory, loops",
@@ -57,7 +57,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb."""
+    """Run ``ortscan bench`` with parsed arguments. Return the exit code."""
     if args.calibrate is not None:
         return _calibrate(args)
     if not args.models:

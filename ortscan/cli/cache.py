@@ -22,7 +22,7 @@ _VERDICTS = {"optimized": "optimised", "unchanged": "nothing to optimise", "refu
 
 
 def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb."""
+    """Add the parser of the verb ``cache`` to ``verbs``."""
     parser = verbs.add_parser(
         "cache",
         help="show or clear the optimised models that sessions keep",
@@ -37,7 +37,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb."""
+    """Run ``ortscan cache`` with parsed arguments. Return the exit code."""
     from ortscan.cache.listing import listed_entries
     from ortscan.cache.location import cache_folder
     from ortscan.cache.store import Store

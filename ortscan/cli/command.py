@@ -50,7 +50,7 @@ class _Verb(_Parser):
     _within = False
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
-        """Parse the arguments. The intermixed parsing of argparse calls this method again for its own steps."""
+        """Parse the arguments with ``parse_known_intermixed_args``, which calls this method again."""
         if self._within:
             return super().parse_known_args(args, namespace)
         self._within = True
@@ -118,7 +118,7 @@ def exit_code_of(parse: Callable[[], argparse.Namespace], argv: Sequence[str], l
 
 
 def _is_caused_by_interrupt(error: BaseException | None) -> bool:
-    """Return True if ``error`` is a KeyboardInterrupt, or was raised while one was handled.
+    """Return True if ``error`` is a KeyboardInterrupt, or was raised in the handling of one.
 
     argparse, for example, may raise another error while it handles an interrupt.
     """

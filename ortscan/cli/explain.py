@@ -1,4 +1,7 @@
-"""``ortscan explain IN``: report what would become of every loop, and why. ``ortscan explain CODE``: explain a reason code."""
+"""``ortscan explain IN``: report what would become of every loop, and why.
+
+``ortscan explain CODE``: explain a reason code.
+"""
 
 import argparse
 import re
@@ -21,7 +24,7 @@ _LIKE_A_CODE = re.compile(r"[A-Z0-9]+(-[A-Z0-9]+)*")
 
 
 def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb."""
+    """Add the parser of the verb ``explain`` to ``verbs``."""
     parser = verbs.add_parser(
         "explain",
         help="report what would become of each loop of a model, or explain a reason code",
@@ -42,7 +45,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb."""
+    """Run ``ortscan explain`` with parsed arguments. Return the exit code."""
     if Path(args.subject).exists():
         return _explain_model(args)
     from ortscan.report.codes import lookup, similar

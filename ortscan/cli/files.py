@@ -1,4 +1,4 @@
-"""Checks of files before any long work, the output path of a verb, and the sizes of models."""
+"""Check files before any long work, choose the output path of a verb, and measure the sizes of models."""
 
 import argparse
 import stat
@@ -39,7 +39,7 @@ def check_readable(path: str, may_be_pipe: bool = True) -> None:
 
 
 def check_npz(path: str) -> None:
-    """Raise the errors of ``check_readable``, and ModelFileError if ``path`` is neither an .npz archive nor a folder."""
+    """Raise ModelFileError or OSError unless ``path`` is a folder or a readable .npz file."""
     if is_path(path) and Path(path).is_dir():
         return
     check_readable(path, may_be_pipe=False)
@@ -55,7 +55,16 @@ def check_writable(path: str) -> None:
 
 
 def check_report(path: str | None, *models: str | None) -> None:
-    """Raise the errors of ``check_writable``, and OptionError if the report would replace a model or its external data."""
+    """Check that the file of ``--report`` can be written. Do nothing if ``path`` is None.
+
+    Args:
+        path: the file of ``--report``, or None.
+        models: the files that the report must not replace. For a model, this includes its external data.
+
+    Raises:
+        OptionError: the report would replace one of these files.
+        ModelFileError: the file cannot be written.
+    """
     if path is None:
         return
     for model in models:
@@ -65,7 +74,10 @@ def check_report(path: str | None, *models: str | None) -> None:
 
 
 def check_output(path: str, inputs: str | None) -> None:
-    """Raise the errors of ``check_writable``, and OptionError if the model would replace ``inputs``."""
+    """Raise OptionError if a model at ``path`` would replace the file ``inputs``.
+
+    Raise ModelFileError if no file can be written to ``path``. ``inputs`` is the path of ``--inputs``, or None.
+    """
     if inputs is not None and Path(path).exists() and Path(path).samefile(inputs):
         raise OptionError(f"the output {path} would replace the inputs.")
     check_writable(path)

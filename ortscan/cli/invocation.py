@@ -1,6 +1,7 @@
 """Run a command on one model, on each model of a folder, or on a stream.
 
 A command with limits runs in a subprocess.
+
 optimize IN_DIR OUT_DIR    ->    each IN_DIR/**/X.onnx to OUT_DIR/**/X.onnx
 optimize - -               ->    a model from standard input to standard output, where nothing else is printed
 """
@@ -55,7 +56,10 @@ def has_limits(args: argparse.Namespace) -> bool:
 
 
 def run_within_limits(args: argparse.Namespace, argv: Sequence[str]) -> int:
-    """Run the command ``argv`` in a subprocess and return its exit code. Raise LimitExceeded if it exceeds its limits."""
+    """Run the command ``argv`` in a subprocess and return its exit code.
+
+    Raise LimitExceeded if the command exceeds its limits.
+    """
     from ortscan.edge.limited import checked_limits
 
     time_limit, memory_limit = checked_limits(args.time_limit, args.memory_limit)
@@ -137,7 +141,10 @@ def _on_each(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], 
 
 
 def _each(args: argparse.Namespace) -> Iterator[argparse.Namespace]:
-    """Yield the arguments for each model of the folder. Raise ModelFileError if it contains no model."""
+    """Yield the arguments for each model of the folder.
+
+    Raise ModelFileError if the folder contains no model.
+    """
     (name, *others) = [each for each in _READ if hasattr(args, each)]
     folder, to = Path(getattr(args, name)), output_of(args) if hasattr(args, "output_option") else None
     for other in (*(getattr(args, each) for each in others), *([] if to is None or not Path(to).exists() else [to])):

@@ -14,7 +14,7 @@ __all__ = ["add", "run"]
 
 
 def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb."""
+    """Add the parser of the verb ``migrate`` to ``verbs``."""
     parser = verbs.add_parser(
         "migrate",
         help="write a model in another opset",
@@ -41,7 +41,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb."""
+    """Run ``ortscan migrate`` with parsed arguments. Return the exit code."""
     output = checked_output(args)
     check_report(args.report, args.model, output, args.inputs)
 

@@ -1,4 +1,7 @@
-"""``ortscan native``: show the native loop engine. ``ortscan compile IN -o OUT``: add plans for loops to a model's metadata."""
+"""``ortscan native``: show the native loop engine.
+
+``ortscan compile IN -o OUT``: add plans for loops to a model's metadata.
+"""
 
 import argparse
 from pathlib import Path
@@ -12,7 +15,7 @@ __all__ = ["add_compile", "add_native"]
 
 
 def add_native(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb ``native``."""
+    """Add the parser of the verb ``native`` to ``verbs``."""
     parser = verbs.add_parser(
         "native",
         help="show whether the native loop engine is installed",
@@ -36,7 +39,7 @@ def _run_native(args: argparse.Namespace) -> int:
 
 
 def add_compile(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb ``compile``."""
+    """Add the parser of the verb ``compile`` to ``verbs``."""
     parser = verbs.add_parser(
         "compile",
         help="add plans for the loops to a model's metadata",

@@ -28,7 +28,7 @@ __all__ = ["add", "run"]
 
 
 def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb."""
+    """Add the parser of the verb ``optimize`` to ``verbs``."""
     parser = verbs.add_parser(
         "optimize",
         help="take the loops out of a model",
@@ -60,7 +60,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb."""
+    """Run ``ortscan optimize`` with parsed arguments. Return the exit code."""
     check_bench(args)
     check_reproducer(args)
     output = checked_output(args)

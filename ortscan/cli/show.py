@@ -42,7 +42,10 @@ __all__ = ["ShownResult", "show_bench", "show_costs", "show_explanation", "show_
 
 @dataclass(frozen=True)
 class ShownResult:
-    """The results of ``optimize``. ``drawings`` is empty without --report, and ``written`` is None if nothing was written."""
+    """The results of ``optimize``.
+
+    ``drawings`` is empty without --report, and ``written`` is None if nothing was written.
+    """
 
     report: RewriteReport
     drawings: Mapping[str, Drawings]

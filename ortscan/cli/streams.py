@@ -1,4 +1,4 @@
-"""The streams of the process: results on stdout and progress on stderr, even if they are closed at the start."""
+"""Write results to stdout and progress to stderr, even if these streams are closed at the start."""
 
 import os
 import sys
@@ -28,7 +28,10 @@ PIPE_WIDTH = 1 << 14
 
 
 def stdout_console(no_color: bool = False) -> "Console":
-    """Return a console on stdout. It writes no control codes to a pipe, with ``no_color``, or if ``NO_COLOR`` is set."""
+    """Return a console that writes to stdout.
+
+    It writes colours only to a terminal, and only if ``no_color`` is False and the environment variable ``NO_COLOR`` is not set.
+    """
     from rich.console import Console
 
     fixed = not sys.stdout.isatty() and "COLUMNS" not in os.environ
@@ -46,9 +49,12 @@ PATIENCE = 1.0
 
 @contextmanager
 def show_progress(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show ``what`` with a bar and a clock on stderr, if stderr is a terminal and the block runs longer than a second.
+    """Show ``what`` with a bar and a clock on stderr while the ``with`` block runs.
 
-    Yield a function that updates the bar. The block calls it with the number of finished steps and the number of all steps.
+    Nothing is shown if ``quiet`` is True, if stderr is not a terminal, or if the block ends within a second.
+
+    Yield a function that updates the bar. The block calls this function with the number of finished steps and the number of all
+    steps.
     """
     if quiet or not sys.stderr.isatty():
         yield lambda done, total: None
@@ -74,10 +80,10 @@ def show_progress(what: str, quiet: bool = False) -> Iterator[Callable[[int, int
 
 
 def open_closed_streams() -> None:
-    """Replace closed streams by the null device.
+    """If stdout or stderr is closed, replace it by the null device.
 
-    Their file descriptors are opened too. Otherwise the next opened file would get one of these descriptors, and a library that
-    prints to stdout would write to that file.
+    This also opens the file descriptors 0 to 2. Otherwise the next file that is opened could get the descriptor of stdout, and a
+    library that prints to stdout would write to that file.
     """
     if sys.stdout is not None and sys.stderr is not None:
         return
@@ -93,7 +99,10 @@ def _nowhere() -> TextIO:
 
 
 def escape_unencodable_characters() -> None:
-    """Print characters that the terminal's encoding lacks as escape sequences instead of failing."""
+    """Let stdout and stderr write escape sequences for characters that their encoding lacks.
+
+    Otherwise such characters would raise an error.
+    """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -101,9 +110,9 @@ def escape_unencodable_characters() -> None:
 
 @contextmanager
 def naming_stdout_in_errors() -> Iterator[None]:
-    """Flush stdout after the block.
+    """Run the ``with`` block, then flush stdout.
 
-    If the block or the flush raises an OSError, raise the error again with stdout as the name of the file.
+    If the block or the flush raises an OSError, raise a copy of the error that names stdout as the file.
     """
     try:
         yield
@@ -114,10 +123,10 @@ def naming_stdout_in_errors() -> Iterator[None]:
 
 @contextmanager
 def flushing_stdout() -> Iterator[None]:
-    """Run the block, then flush stdout.
+    """Run the ``with`` block, then flush stdout.
 
-    If that fails, drop the text that was not written, and raise the OSError.
-    Otherwise Python would try to write this text again at exit, and fail again.
+    If the flush fails, drop the text that was not written, and raise the OSError. If the text were kept, Python would try to write
+    the text again at exit, and fail again.
     """
     try:
         try:

@@ -11,7 +11,7 @@ __all__ = ["add", "run"]
 
 
 def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the verb."""
+    """Add the parser of the verb ``verify`` to ``verbs``."""
     parser = verbs.add_parser(
         "verify",
         help="compare two models on onnxruntime",
@@ -28,7 +28,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb."""
+    """Run ``ortscan verify`` with parsed arguments. Return the exit code."""
     check_readable(args.before)
     check_readable(args.after)
     if args.inputs is not None:

@@ -100,7 +100,10 @@ def verification_sentence(verification: "Verification | None") -> str:
 
 
 def rough_gain(verification: "Verification") -> str:
-    """Return how much faster or slower the result ran in the comparison, or an empty string if the difference is small."""
+    """Return a phrase on how much faster or slower the result ran in the comparison.
+
+    Return an empty string if the difference is small.
+    """
     factor = verification.times_as_fast
     if not verification.ok or factor is None or 1 / _MUCH < factor < _MUCH:
         return ""
@@ -121,7 +124,10 @@ def without_library(report: "RewriteReport") -> list[str]:
 
 
 def refutation(verification: "Verification", what: str) -> str:
-    """Return the message that ``what`` failed the comparison and nothing was written."""
+    """Return the error message for two models that failed the comparison, so that nothing was written.
+
+    ``what`` is the subject of the message, such as "m.onnx and its rewrite".
+    """
     summary = verification.summary().splitlines()[0]
     advice = f"; {ADVICE}, or write without comparing: --no-verify" if verification.inconclusive else ""
     return f"{what} did not pass the comparison, so nothing was written: {summary}{advice}"

@@ -1,7 +1,8 @@
-"""Prepare a body to run many times: as compiled numpy calls, with onnxruntime, or with onnx's reference operators.
+"""Prepare the body of a loop to run many times.
 
-The first of the three that supports the body runs it. numpy has the smallest overhead per step but only runs elementwise operators.
-The reference runs operators for which onnxruntime has no kernel.
+The body runs as numpy calls, with onnxruntime, or with onnx's reference implementation: the first of these three that supports all
+its operators. numpy has the smallest overhead per step, but only runs elementwise operators. The reference implementation runs
+operators for which onnxruntime has no kernel.
 
 A body of elementwise operators becomes a Python function of numpy calls:
 
@@ -143,7 +144,7 @@ _NARROW = frozenset(
 def prepared_body(model: onnx.ModelProto) -> Body:
     """Return a function that computes the outputs of ``model`` from a list of its inputs.
 
-    Raise UnsupportedModel if nothing can run the model.
+    Raise UnsupportedModel if neither numpy nor onnxruntime nor onnx's reference implementation can run the model.
     """
     by_numpy = compiled(model)
     if by_numpy is not None:

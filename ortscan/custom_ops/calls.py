@@ -65,7 +65,9 @@ class ScanPlan:
 
 
 def run_scan(plan: ScanPlan, body: Body, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Run all steps of a Scan. ``values`` are the initial states, the scanned inputs and the captured values.
+    """Run all steps of a Scan.
+
+    ``values`` are the initial states, the scanned inputs and the captured values, in this order.
 
     Raise ValueError if scanned inputs differ in length or the steps of a stack differ in shape.
     """
@@ -100,7 +102,8 @@ def _empty_stacks(
 ) -> Iterator[np.ndarray]:
     """Yield the stacked results of a Scan whose number of steps is 0.
 
-    To find the other sizes of the stacks, the body runs once on zeros. If that fails, the declared sizes are used.
+    The step axis of each stack has the size 0. To find the other sizes, the body runs once on the initial states and on zeros for
+    the scanned inputs. If the body fails, the declared sizes are used.
     """
     shapes = [dims for _, dims in plan.elements]
     with contextlib.suppress(Exception):

@@ -1,9 +1,9 @@
 """End all runs of Python ops at the exit of the interpreter, and one run on ``RunOptions.terminate``.
 
-At exit, Python stops a daemon thread when the thread next asks for the interpreter's lock. If the thread is inside an op, Python
-unwinds code of onnxruntime-extensions that must not be unwound, and the process aborts. Even earlier, an ``atexit`` function of
-that library frees the data that it needs to call Python, and the next call crashes. So once the exit begins, no run starts, ops in
-other threads fail, and the exit waits for the runs in progress.
+Two things at exit would crash the process. First, an ``atexit`` function of onnxruntime-extensions frees data that every call to
+Python needs, so the next call crashes. Later, Python stops each daemon thread when the thread next asks for the interpreter's lock.
+If the thread is inside an op, Python unwinds code of onnxruntime-extensions that must not be unwound, and the process aborts. So
+once the exit begins, no run starts, ops in other threads than the main thread fail, and the exit waits for the runs in progress.
 
 onnxruntime checks ``RunOptions.terminate`` between nodes. Loops in Python check it between their steps.
 """
@@ -25,9 +25,13 @@ _active: dict[object, tuple[int, Any]] = {}
 
 
 def watch_termination(arguments: Iterable[Any], thread: int = 0) -> Callable[[], None]:
-    """Make loops in Python obey the RunOptions in ``arguments`` until the returned function is called.
+    """Let loops in Python stop when ``RunOptions.terminate`` is set.
 
-    ``thread`` is the thread of the run, or 0 if it is unknown.
+    This ends when the returned function is called.
+
+    Args:
+        arguments: the arguments of a run, which may contain its RunOptions.
+        thread: the thread of the run, or 0 if it is unknown.
     """
     from onnxruntime import RunOptions
 
@@ -41,7 +45,8 @@ def watch_termination(arguments: Iterable[Any], thread: int = 0) -> Callable[[],
 def raise_if_terminated() -> None:
     """Raise onnxruntime's exception if ``RunOptions.terminate`` is set for the run of this thread.
 
-    A thread of onnxruntime's pool does not know its run. If only one run is active, that run is used, otherwise nothing is raised.
+    The run of a thread of onnxruntime's pool is unknown. For such a thread, this function looks at the only active run. If several
+    runs are active, it does nothing.
     """
     if not _active:
         return
@@ -61,9 +66,10 @@ _runs: dict[object, int] = {}
 
 
 def watch_exit() -> None:
-    """Make the exit of the interpreter wait for runs. Call this once, right after the import of onnxruntime-extensions.
+    """Make the exit of the interpreter wait for runs.
 
-    Python calls exit functions in reverse order, so this wait precedes the exit function of the library.
+    Call this function once, right after the import of onnxruntime-extensions. Python calls exit functions in reverse order, so the
+    wait then precedes the exit function of this library.
     """
     atexit.register(_wait)
     if hasattr(os, "register_at_fork"):
@@ -83,7 +89,7 @@ def raise_at_exit() -> None:
 
 @contextmanager
 def delaying_exit() -> Iterator[None]:
-    """Run the block. In a daemon thread, the exit of the interpreter waits until the block ends.
+    """Make the exit of the interpreter wait until the ``with`` block ends, even in a daemon thread.
 
     Raise the errors of ``raise_at_exit``.
     """
@@ -121,6 +127,9 @@ def _wait() -> None:
 
 
 def _forget() -> None:
-    """Forget the runs of threads that do not exist in a forked child."""
+    """Forget the runs of other threads.
+
+    A forked child calls this function, because it has only the thread that forked.
+    """
     for token in [token for token, thread in _runs.items() if thread != threading.get_ident()]:
         del _runs[token]

@@ -99,7 +99,10 @@ def cause_of(message: str) -> BaseException | None:
 
 
 def _forget_runs() -> None:
-    """Forget the runs of threads that do not exist in a forked child."""
+    """Forget the runs of other threads.
+
+    A forked child calls this function, because it has only the thread that forked.
+    """
     for thread in [thread for thread in _active if thread != threading.get_ident()]:
         for number in itertools.chain(*_active.pop(thread)):
             _kept.pop(number, None)
@@ -110,7 +113,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def _forget_locals(error: BaseException) -> None:
-    """Clear the frames of an exception. The outermost frame, which still runs, is removed from the traceback."""
+    """Clear the frames of an exception.
+
+    The outermost frame, which still runs, is removed from the traceback.
+    """
     left: list[BaseException | None] = [error]
     seen: set[int] = set()
     while left:
@@ -127,9 +133,9 @@ def _forget_locals(error: BaseException) -> None:
 
 
 class raising_op_errors:  # noqa: N801 - it stands after "with"
-    """A context manager that enters and exits ``inner``, and raises the exceptions of Python ops.
+    """A context manager that replaces onnxruntime's exception by the exception that a Python op raised.
 
-    If an op raised an exception in the block, that exception replaces onnxruntime's exception.
+    It also enters and exits ``inner``, another context manager.
 
     This is a class because an op may raise StopIteration, which cannot leave a context manager written as a generator.
     """
@@ -157,7 +163,7 @@ class raising_op_errors:  # noqa: N801 - it stands after "with"
 def run_safely(work: Callable[..., Sequence[np.ndarray]], *arguments: Any) -> Sequence[np.ndarray]:
     """Return the results of ``work(*arguments)``.
 
-    If it raises, store the exception and return tensors that make the run fail.
+    If ``work`` raises an exception, store the exception, and return tensors that make the run of the model fail.
     """
     main = is_main_thread()
     before = protection.on

@@ -1,9 +1,9 @@
 """Declare the Python custom op to onnxruntime-extensions, and register the op on session options.
 
 The op is declared once in a process, before any session uses it. If onnxruntime-extensions is registered twice on the same
-SessionOptions, every session with these options fails. So this module remembers the SessionOptions that have the library. To find
-out whether the caller registered it, onnxruntime loads a tiny model with an operator of the library. A config entry cannot record
-the registration, because onnxruntime also copies config entries to options without the library.
+SessionOptions, every session with these options fails. So this module remembers the SessionOptions that have the library. The
+caller may also have registered the library. To find that out, onnxruntime loads a tiny model with an operator of the library. A
+config entry cannot record the registration, because onnxruntime also copies config entries to options without the library.
 """
 
 import functools
@@ -101,7 +101,10 @@ def _extensions() -> Any:
 
 
 def needed_version(model: "ModelLike") -> int:
-    """Return the version of the op in the metadata of ``model``, or 0 if it does not call the op. Raise the errors of ``load``."""
+    """Return the version of the op in the metadata of ``model``, or 0 if the model does not call the op.
+
+    Raise the errors of ``load``.
+    """
     from ortscan.modelio import load
 
     entry = load(model).model.metadata_props.get(METADATA)
@@ -169,7 +172,7 @@ def _knows_operator(options: "ort.SessionOptions", probe: bytes) -> bool:
     """Return True if onnxruntime, with these options, knows the operator in the model ``probe``.
 
     Raise OptionError if the model does not load for another reason. The session is never initialised, because unrelated options may
-    make the initialisation fail. During this function, the options have no profiling, and their model format is ONNX.
+    make the initialisation fail. While this function runs, it disables profiling in ``options`` and sets the model format to ONNX.
     """
     from onnxruntime.capi import _pybind_state as native
 

@@ -51,9 +51,12 @@ _STACK_DEPTH = 60
 
 
 def run_of_python_ops(arguments: Sequence[Any] = ()) -> AbstractContextManager[None]:
-    """Return a context manager for a run with ``arguments``. It defers signals, and raises the exceptions of the run's ops.
+    """Return a context manager for a run of a model with Python ops.
 
-    RecursionError and MemoryError are raised before the run, because they would crash the process during the run.
+    It defers signals during the run, and raises the exception of an op instead of onnxruntime's exception. If there is too little
+    stack or memory, it raises RecursionError or MemoryError before the run, because the run would crash the process.
+
+    ``arguments`` are the arguments of the run.
     """
     return raising_op_errors(_protected(arguments))
 

@@ -64,7 +64,7 @@ protection = _Protection()
 class _Deferring:
     """A replacement for a signal handler.
 
-    It defers the original handler if ``protection`` requires that, else it calls the original handler.
+    During a run, but outside of ops, it defers the call of the original handler. Otherwise it calls the original handler.
     """
 
     def __init__(self, original: Callable[..., Any]) -> None:
@@ -86,10 +86,12 @@ def is_main_thread() -> bool:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Defer Python's signal handlers while the block runs. In other than the main thread, do nothing.
+    """Defer Python's signal handlers while the ``with`` block runs.
 
-    While this function replaces or restores handlers, an original handler may still be called and raise at any line. A replacement
-    may then never be removed. This is harmless, because outside runs it calls the original handler.
+    Outside the main thread, only run the block.
+
+    While this function replaces or restores handlers, an original handler may still be called and raise an exception. A replacement
+    may then never be removed. This is harmless, because outside runs a replacement calls the original handler.
     """
     if not is_main_thread():
         yield
@@ -129,9 +131,9 @@ def _forget_in_children() -> None:
 
 
 def _forget() -> None:
-    """End the protection in a forked child, unless the main thread forked it.
+    """End the protection in a forked child if the main thread is not in the child.
 
-    If another thread forked, the child does not have the run, so the run cannot end the protection.
+    A child has only the thread that forked. If that is not the main thread, the child has no run that would end the protection.
     """
     if protection.running and protection.thread != threading.get_ident():
         protection.running = protection.on = False

@@ -1,4 +1,4 @@
-"""Turn nodes of a graph into a picture: their kinds, short names of nodes and values, and loop bodies as boxes."""
+"""Turn nodes of a graph into a picture: a kind and a short name for each node, a box for each loop."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,7 +46,7 @@ def _is_constant(value: ir.Value) -> bool:
 
 
 def _constants(node: ir.Node) -> str:
-    """Return the shapes of the constant inputs that have more than one element."""
+    """Return a text with the shapes of the constant inputs that have more than one element."""
     values = [value for value in node.inputs if value is not None and _is_constant(value)]
     shapes = [_shape(value) for value in values if value.shape is not None and any(dim != 1 for dim in value.shape)]
     return " ".join(shapes) if len(shapes) <= 2 else f"{' '.join(shapes[:2])} …"
@@ -66,7 +66,10 @@ def _full_name(value: ir.Value) -> str:
 
 
 def _short(name: str | None) -> str:
-    """Return the last part of a path of names, shortened in the middle."""
+    """Return the part of ``name`` after the last slash.
+
+    If this part is too long, replace its middle by an ellipsis.
+    """
     last = (name or "").rstrip("/").rpartition("/")[2]
     return last if len(last) <= _LONGEST else f"{last[: _LONGEST - 9]}…{last[-8:]}"
 
@@ -167,8 +170,8 @@ class _Drawing:
     def _add_edge(self, value: ir.Value, port: int) -> None:
         """Add an edge from the node that computes ``value`` to the node that is added next.
 
-        If the node that computes ``value`` is not drawn, add nothing. ``port`` is the index of the node inside the next node at
-        which the edge ends, or -1.
+        If the node that computes ``value`` is not drawn, add nothing. If the edge ends at a node inside the next node, ``port`` is
+        the index of this inner node; otherwise it is -1.
         """
         if value in self._sources:
             source, leaves = self._sources[value]

@@ -30,7 +30,10 @@ _MOST_NODES = 800
 
 @dataclass(frozen=True)
 class Region:
-    """A region of a graph: ``nodes``, in their order, compute ``results``. ``is_whole`` is False if nodes are missing."""
+    """A region of a graph: ``nodes``, in their order, compute ``results``.
+
+    ``is_whole`` is False if nodes are missing.
+    """
 
     nodes: Sequence[ir.Node]
     results: Sequence[ir.Value]
@@ -166,7 +169,10 @@ def _with_inner(node: ir.Node) -> Iterable[ir.Node]:
 
 
 def _runs(nodes: Iterable[ir.Node], opset: int, steps: Steps) -> int | None:
-    """Count the operators that run. Operators of a body count once a step. Return None if the count depends on the inputs."""
+    """Count the operators that run.
+
+    Operators of a body count once a step. Return None if the count depends on the inputs.
+    """
     total = 0
     for node in nodes:
         if node.op_type == "Constant":

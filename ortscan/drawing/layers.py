@@ -1,4 +1,8 @@
-"""Compute a layered layout of a directed graph: layers by longest paths, orders by barycenters, nodes close to their neighbours."""
+"""Compute a layered layout of a directed graph.
+
+The longest path to a node decides its layer. The order of the nodes in a layer follows the mean positions of their neighbours. Then
+each node moves as close to its neighbours as possible.
+"""
 
 import bisect
 from collections.abc import Sequence
@@ -54,7 +58,10 @@ def lay_out(widths: Sequence[float], edges: Sequence[tuple[int, int]], first: Se
 
 
 def _layers(count: int, edges: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> list[int]:
-    """Return the layer of each node, below the layers of its sources. A node without sources is just above its nearest target."""
+    """Return the layer of each node, below the layers of its sources.
+
+    A node without sources is just above its nearest target.
+    """
     coming: list[list[int]] = [[] for _ in range(count)]
     going: list[list[int]] = [[] for _ in range(count)]
     for source, target in edges:
@@ -123,9 +130,11 @@ def _centres(
     below: Sequence[Sequence[int]],
     count: int,
 ) -> list[float]:
-    """Move the nodes of each row towards the mean of their neighbours, alternately downwards and upwards.
+    """Return the centre of each node, and of each bend of an edge.
 
-    Bends of long edges have the largest weight.
+    In each round, every node moves towards the mean of its neighbours. Rounds that use the neighbours above alternate with rounds
+    that use the neighbours below, and the last two rounds use both. Adjacent bends have the largest weight, so that long edges
+    become straight.
     """
     centre = [0.0] * len(sizes)
     for row in rows:
@@ -145,8 +154,15 @@ def _centres(
 
 
 def _set_row(row: Sequence[int], wanted: Sequence[float], sizes: Sequence[float], centre: list[float]) -> None:
-    """Set the centres of ``row`` without overlap, as close to ``wanted`` as possible (least squares by pooling adjacent
-    violators).
+    """Set the centres of the nodes in ``row``, so that no nodes overlap.
+
+    The sum of the squared distances to the centres ``wanted`` is minimal. The algorithm pools adjacent violators.
+
+    Args:
+        row: the indices of the nodes from left to right.
+        wanted: the best centre of each node in ``row``.
+        sizes: the widths of all nodes.
+        centre: the centres of all nodes, which this function changes.
     """
     offsets, at = [], 0.0
     for number, slot in enumerate(row):

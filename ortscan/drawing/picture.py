@@ -42,7 +42,10 @@ class Edge:
 
 @dataclass(frozen=True)
 class Picture:
-    """Nodes and edges. ``carried`` has pairs of node indices: a new state, and the state of the next step that receives it."""
+    """Nodes and edges.
+
+    ``carried`` has pairs of node indices: a new state, and the state of the next step that receives it.
+    """
 
     nodes: Sequence[PictureNode] = ()
     edges: Sequence[Edge] = ()

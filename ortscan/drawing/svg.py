@@ -1,4 +1,7 @@
-"""Write a picture as SVG. The layout of inner boxes is computed first. The style sheet of the page defines the colours."""
+"""Write a picture as SVG.
+
+The layout of inner boxes is computed first. The style sheet of the page defines the colours.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,8 +48,8 @@ class EdgePath:
 class PlacedBox:
     """A picture with its position and size.
 
-    ``x`` and ``y`` are its upper left corner, relative to the node that contains it. ``carried`` has a line for each state, as a
-    list of corners: it joins the new state to the state of the next step.
+    ``x`` and ``y`` are the upper left corner of the box, relative to the node that contains the box. ``carried`` has a line for
+    each state, as a list of corners. The line joins the new state to the state of the next step.
     """
 
     x: float
@@ -122,7 +125,11 @@ def _sized(node: PictureNode) -> PlacedNode:
 
 
 def _anchor(node: PlacedNode, port: int) -> float:
-    """Return the x of the node at ``port`` in the first box of ``node``, or the x of ``node`` if it has no such port."""
+    """Return the horizontal position at which an edge meets ``node``.
+
+    This is the x of the inner node with the index ``port`` in the first box of ``node``, or the x of ``node`` if it has no such
+    inner node.
+    """
     if port < 0 or not node.inner or port >= len(node.inner[0].nodes):
         return node.x
     return node.x - node.width / 2 + node.inner[0].x + node.inner[0].nodes[port].x

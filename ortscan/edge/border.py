@@ -1,4 +1,4 @@
-"""The error boundary of the public functions: they raise every error about a model or an option as an ``OrtscanError``.
+"""Make the public functions raise every error about a model or an option as an ``OrtscanError``.
 
 Errors from elsewhere pass unchanged: interrupts, lack of memory, and errors of the caller's own code such as a signal handler or
 a callback. The message of any other error says what is at fault: the model if onnx's checker rejects it too, otherwise ortscan.

@@ -39,9 +39,10 @@ _CHILD = "from ortscan.edge.limited import serve; serve()"
 
 
 def limited(work: _W) -> _W:
-    """Make ``work(model, …)`` obey its options ``time_limit`` (seconds) and ``memory_limit`` (bytes), if one is set.
+    """Return a function that does the same as ``work(model, …)`` and also has limits of time and memory.
 
-    The returned function raises LimitExceeded if a limit is exceeded, and OptionError if a limit is invalid.
+    Its options ``time_limit`` (in seconds) and ``memory_limit`` (in bytes) set the limits. It raises LimitExceeded if a limit is
+    exceeded, and OptionError if a limit is invalid.
     """
     if not {"time_limit", "memory_limit"} <= inspect.signature(work).parameters.keys():
         raise TypeError(f"{work.__name__} has no options time_limit and memory_limit")

@@ -1,4 +1,6 @@
-"""Load a caller's model as the ``onnx_ir.Model`` that rules change, and return it with its interface and external data.
+"""Load a caller's model as an ``onnx_ir.Model``, and convert it back to the caller's type.
+
+In between, rules rewrite the model. The result keeps the declared inputs and outputs of the caller's model.
 
 This package reads and writes models, and rejects malformed ones. It does not decide how a model is rewritten.
 """

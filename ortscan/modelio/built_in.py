@@ -55,7 +55,7 @@ def with_constant_inputs(model: ModelLike, fix_inputs: Any = None, freeze: Any =
         freeze: True for all initializers that are listed as inputs, or a list of their names.
 
     Raises:
-        OptionError: an option names no input of the model, or has a value that does not fit its input.
+        OptionError: a name in an option is not the name of an input, or a value does not fit its input.
         OrtscanError: the model cannot be loaded; see ``load``.
     """
     values, wanted = _check_built_in(fix_inputs, freeze)
@@ -95,7 +95,10 @@ def listed_defaults(model: ir.Model) -> list[ir.Value]:
 
 
 def _array(formal: ir.Value, value: Any) -> np.ndarray:
-    """Return ``value`` as an array that fits the input ``formal``."""
+    """Return ``value`` as an array that fits the input ``formal``.
+
+    Raise OptionError if ``value`` cannot be converted, or has another shape.
+    """
     name = formal.name
     if not isinstance(formal.type, ir.TensorType) or formal.dtype is None:
         raise OptionError(f"fix_inputs: input '{name}' is no tensor.")

@@ -1,7 +1,7 @@
-"""Find defects in the data of a serialised model: tensors, declared types, imports and references to external data.
+"""Find defects in the tensors, declared types, imports and external references of a serialised model.
 
-Element types must be defined, dimensions must be valid, and tensors must have the bytes that their shape needs. External data is
-checked when it is read.
+Element types must be defined, dimensions must be valid, and tensors must have the bytes that their shape needs. The content of
+external data is checked when it is read.
 """
 
 import math
@@ -72,7 +72,7 @@ def _defect_of_attribute(attribute: onnx.AttributeProto) -> str | None:
 
 
 def _defect_of_tensor(tensor: onnx.TensorProto) -> str | None:
-    """Return the defect of ``tensor`` as a phrase that follows its name, or None."""
+    """Return the defect of ``tensor`` as a phrase to write after its name, or None if it has no defect."""
     kind = tensor.data_type
     if kind not in _KINDS:
         return f"has the element type {kind}, which is not defined"
@@ -100,7 +100,10 @@ def _defect_of_tensor(tensor: onnx.TensorProto) -> str | None:
 
 
 def _defect_of_type(kind: onnx.TypeProto, depth: int = 0) -> str | None:
-    """Return the defect of a declared type as a phrase that follows a name, or None. A missing type is not a defect."""
+    """Return the defect of a declared type as a phrase to write after the name of the value, or None.
+
+    A missing type is not a defect.
+    """
     which = kind.WhichOneof("value")
     if depth > _DEEPEST:
         return f"has a type nested more than {_DEEPEST} deep"
@@ -119,7 +122,10 @@ def _defect_of_type(kind: onnx.TypeProto, depth: int = 0) -> str | None:
 
 
 def refuse_defects_of_references(proto: onnx.ModelProto, name: str) -> None:
-    """Raise ModelFileError if a reference to external data does not name exactly one file, or has an invalid offset or length."""
+    """Raise ModelFileError if a reference to external data is invalid.
+
+    A valid reference names exactly one file. If it has an offset or a length, each is given once and is a number.
+    """
     for tensor in tensors_in(proto):
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
             continue

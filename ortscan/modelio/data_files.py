@@ -1,8 +1,8 @@
 """Files of external data.
 
-A file is opened when the model is loaded, and mapped when it is first read. It stays open, so that replacing it on disk (saving a
-model over itself) does not change the tensors of the loaded model. Only the first 64 files of a model stay open. Any other file is
-opened for each read, and rejected if it has changed.
+A file is opened when the model is loaded, and mapped when it is first read. The file stays open. So if it is replaced on disk, for
+example because a model is saved over itself, the tensors of the loaded model do not change. Only the first 64 files of a model stay
+open. Any other file is opened again for each read. If such a file has changed, reading raises an error.
 """
 
 import errno

@@ -1,9 +1,11 @@
 """Find the structural defects of a loaded model.
 
-Each defect is reported as a sentence that names the problem and its location. After these checks, attributes and the numbers of
-operands fit the schemas of their operators. Every value is defined once in its graph, and no Scan contradicts the declarations
-around it. Three kinds of nodes are not checked: unknown operators in imported domains, onnxruntime's own operators, and calls of
-the model's own functions.
+Each defect is reported as a sentence that names the problem and its location. A model that passes these checks has three
+properties. The attributes of each node and its numbers of inputs and outputs fit the schema of its operator. No two values of a
+graph have the same name. The sizes that a Scan and its body declare do not contradict each other, unless the Scan is in a function.
+
+Three kinds of nodes are not compared with a schema: unknown operators in imported domains, onnxruntime's own operators, and calls
+to the model's own functions.
 
 Works around ONNX-SPLIT-OUTPUTS.
 """
@@ -42,7 +44,10 @@ def refuse_depth(model: ir.Model, name: str) -> None:
 
 
 def refuse_undefined_values(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if a node or a graph output reads an undefined value, or if an initializer has no tensor."""
+    """Raise UnsupportedModel if an input of a node, an output of a graph, or an initializer is undefined.
+
+    An initializer is undefined if it has no tensor.
+    """
     for graph in graphs_in(model):
         for node in graph:
             for source in node.inputs:
@@ -57,9 +62,13 @@ def refuse_undefined_values(model: ir.Model, name: str) -> None:
 
 
 def refuse_defects(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if a node contradicts its operator or two values of a graph share a name.
+    """Raise UnsupportedModel or MalformedLoop if ``model`` is invalid.
 
-    Raise MalformedLoop if a Scan or Loop outside functions is invalid.
+    ``name`` is the name of the model in messages.
+
+    Raises:
+        UnsupportedModel: the model has no outputs, a node does not fit its operator, or two values of a graph have the same name.
+        MalformedLoop: a Scan outside functions is malformed, or the sizes that it and its body declare contradict each other.
     """
     if not model.graph.outputs:
         raise UnsupportedModel(f"{name} has no outputs, so nothing in it is computed.")
@@ -90,13 +99,13 @@ def _refuse_defects_in(
 
 @dataclass(frozen=True)
 class _Form:
-    """The requirements of a schema on a node.
+    """What the schema of an operator requires of a node.
 
     Args:
-        kinds: the type of each attribute, including attributes of older versions.
+        kinds: the type of each attribute by name. Attributes that only older versions of the operator have are included.
         required: the required attributes.
         inputs, outputs: the allowed numbers of inputs and outputs.
-        needed_inputs, needed_outputs: the positions that must not be empty.
+        needed_inputs, needed_outputs: the positions of the inputs and outputs that must not be omitted.
     """
 
     kinds: Mapping[str, ir.AttributeType]
@@ -108,9 +117,12 @@ class _Form:
 
 
 def _defect_of_node(node: ir.Node, opsets: Mapping[str, int], in_function: bool) -> str | None:
-    """Return the defect of ``node`` as a sentence without a full stop, or None.
+    """Return the defect of ``node`` as a sentence without a full stop, or None if it has no defect.
 
-    ``opsets`` are the imports of its model or function.
+    Args:
+        node: the node.
+        opsets: the versions of the imported opsets by domain, for the model or function that contains ``node``.
+        in_function: True if ``node`` is in a function, where an attribute may refer to an attribute of the function.
     """
     form = _form(node.op_type, node.domain, opsets.get(node.domain, -1))
     if form is None:
@@ -153,9 +165,10 @@ def _span(allowed: range) -> str:
 
 @functools.lru_cache(4096)
 def _form(op_type: str, domain: str, version: int) -> _Form | str | None:
-    """Return the requirements of an operator.
+    """Return what version ``version`` of an opset requires of the nodes of an operator.
 
-    Return a phrase if the opset lacks the operator, or None if the operator cannot be checked.
+    If the opset lacks the operator, return this defect as a phrase to write after the name of a node. If onnx does not know the
+    operator but onnxruntime may run it, return None.
     """
     if domain not in _DOMAINS:
         return None

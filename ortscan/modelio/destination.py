@@ -1,4 +1,4 @@
-"""Choose the files for a model and its external data, and replace these files either all together or not at all."""
+"""Choose the files for a model and its external data, and replace all these files or none of them."""
 
 import os
 import re
@@ -26,10 +26,15 @@ __all__ = ["DataPath", "Replacement", "data_path", "destination", "write_model"]
 
 
 def destination(path: str | os.PathLike[str], used: Iterable[DataFile] = ()) -> Path:
-    """Return the file to replace or create. Symbolic links are followed.
+    """Return the file to which ``path`` leads after all symbolic links. The file need not exist.
 
-    ``used`` are the data files of the model to write. Raise OptionError if ``path`` is not a path. Raise ModelFileError if the
-    file cannot be written, or if it is one of ``used``.
+    Args:
+        path: the path to write a model to.
+        used: the data files of this model. They must not be overwritten.
+
+    Raises:
+        OptionError: ``path`` is not a path.
+        ModelFileError: the file cannot be written, or is one of the files ``used``.
     """
     if not is_path_like(path):
         raise OptionError(f"output must be a path, not {shown(path)}.")
@@ -55,13 +60,15 @@ def destination(path: str | os.PathLike[str], used: Iterable[DataFile] = ()) -> 
 
 @dataclass(frozen=True)
 class DataPath:
-    """The location of external data.
+    """The files for the external data of a model.
+
+    The model replaces an older model if one exists at its destination.
 
     Args:
-        path: the file to write.
-        final_path: the file to which the data is copied afterwards, or None if it stays at ``path``.
-        is_taken: True if the file ``final_path`` exists and does not belong to the replaced model.
-        obsolete: files that belong only to the replaced model.
+        path: the file to write the data to first.
+        final_path: the file to copy the data to afterwards, or None if the data stays at ``path``.
+        is_taken: True if a file ``final_path`` exists, but is not external data of the older model.
+        obsolete: the other files of external data that only the older model needs.
     """
 
     path: Path
@@ -73,12 +80,22 @@ class DataPath:
 def data_path(target: Path, source: Path | None, used: Iterable[DataFile]) -> DataPath:
     """Choose the files for the external data of the model file ``target``.
 
-    Usually the data goes to ``NAME.data``, where NAME is the name of ``target``. If that file is still needed, the data goes to a
-    numbered file, such as ``NAME.1.data``. If only the replaced model needs ``NAME.data``, the data first goes to a numbered file
-    and is later copied to ``NAME.data``.
+    NAME is the name of ``target``. The choice depends on the file ``NAME.data``:
 
-    ``source`` is the file that the model was read from, and ``used`` are the data files of the model. Raise ModelFileError if
-    ``NAME.data`` is a folder.
+    * There is no such file: the data is written to ``NAME.data``.
+    * The file holds data of the model that is now at ``target`` and will be replaced: the data is written to a numbered file, such
+      as ``NAME.1.data``, and then copied to ``NAME.data``.
+    * The file is ``source`` or one of the files ``used``, and must therefore stay: the data is written to a numbered file.
+    * The file belongs to something else: the data is written to a numbered file. ``is_taken`` is True in the result, unless the
+      model at ``target`` refers to a numbered file because an earlier save was interrupted.
+
+    Args:
+        target: the model file to write.
+        source: the file that the model was read from, or None.
+        used: the data files of the model.
+
+    Raises:
+        ModelFileError: ``NAME.data`` is a folder.
     """
     usual = target.with_name(f"{target.name}.data")
     if usual.is_dir():
@@ -111,14 +128,14 @@ def _own_data(target: Path) -> list[Path]:
 
 
 class Replacement:
-    """A context that writes temporary files.
+    """A context manager that writes temporary files, and then moves them to their destinations.
 
-    ``open`` creates them, and ``commit`` moves them to their destinations in the same order.
+    ``open`` creates a temporary file in the folder of its destination. ``commit`` moves the files in the order in which they were
+    opened.
 
-    Every file is written in its destination's folder. It gets the permissions (and the owner, if allowed) of the file that it
-    replaces. Hard links to the replaced file keep the old content. If a move fails, files that were created by earlier moves are
-    removed, but replaced files are not restored. So only the last file should replace a file that is in use. The methods raise
-    OSError if a file cannot be written or moved.
+    A file gets the permissions (and the owner, if allowed) of the file that it replaces. Hard links to the replaced file keep the
+    old content. If a move fails, new files from earlier moves are removed, but replaced files are not restored. So only the last
+    file should replace a file that is in use. The methods raise OSError if a file cannot be written or moved.
     """
 
     def __init__(self) -> None:
@@ -147,7 +164,10 @@ class Replacement:
 
     @property
     def is_done(self) -> bool:
-        """True if all files are at their destinations. This checks the disk, because an interrupt may occur after the last step."""
+        """True if all files are at their destinations.
+
+        This checks the disk, because an interrupt may occur after the last step.
+        """
         if self._was_done is not None:
             return self._was_done
         return bool(self._written) and not os.path.lexists(self._written[-1][1])
@@ -165,7 +185,10 @@ class Replacement:
         return file
 
     def commit(self) -> None:
-        """Move all files to their destinations. They are flushed to disk first if they replace something."""
+        """Move all files to their destinations.
+
+        If one of the destinations exists, flush all files to disk first.
+        """
         replaces = any(os.path.lexists(final) for _, _, final in self._written)
         for file, _, _ in self._written:
             file.flush()
@@ -183,9 +206,10 @@ class Replacement:
 
 
 def write_model(proto: onnx.ModelProto, target: Path, files: Replacement) -> None:
-    """Write ``proto`` for the destination ``target``, in the format of its suffix.
+    """Write ``proto`` to a temporary file that ``files.commit`` moves to ``target``.
 
-    Raise ModelFileError if the format cannot represent the model, and OSError if writing fails.
+    The suffix of ``target`` decides the format. Raise ModelFileError if the format cannot represent the model, and OSError if
+    writing fails.
     """
     form = reading.format_of(target)
     if proto.ByteSize() > reading.PROTOBUF_LIMIT:

@@ -4,11 +4,11 @@ Functions with a loop are inlined by default, so that rules find every loop in t
 
     y = my.F <k = 2> (x)   with   F <k> (a) => (b) { b = Scan <..., body: ... @k ...> (a) }   ->   y = Scan <...> (x)
 
-A function has a loop if its body contains a Scan or Loop at any depth, or calls such a function. Calls in the main graph and in
-the graphs nested in it are inlined. A definition is removed if inlining removed its last call, but not if it never had a call.
+A function has a loop if its body contains a Scan or Loop at any depth, or calls another function that has a loop. Calls in the main
+graph and in its nested graphs are inlined. If no call to an inlined function is left, its definition is removed too.
 
-A function is not inlined, and the reason is noted, in three cases: an operator has another meaning in the opset that the model
-imports, the function calls itself, or a call does not match the definition.
+A function is not inlined in three cases: one of its operators has another meaning in the opset that the model imports, the function
+calls itself, or a call does not match the definition. The reason is in ``Inlining.not_inlined``.
 """
 
 from collections.abc import Callable, Iterator
@@ -54,7 +54,7 @@ def inline_functions_with_loops(model: ir.Model, *, except_domain: str = "") -> 
 
 
 def inline_functions(model: ir.Model, is_wanted: Callable[[ir.Function], bool]) -> Inlining:
-    """Inline the functions that ``is_wanted`` accepts, and their callers, in place.
+    """Inline, in place, the functions for which ``is_wanted`` is True, and the functions that call them.
 
     The values of an inlined function get names that are unique in the main graph and all graphs in it. Inputs and outputs of the
     model keep their names.
@@ -97,9 +97,9 @@ def _callees(model: ir.Model, key: _Id) -> set[_Id]:
 
 
 def _obstacle(model: ir.Model, key: _Id, imports: dict[str, int]) -> str | None:
-    """Return the reason why a function cannot be inlined.
+    """Return the reason why the function ``key`` cannot be inlined, or None if it can.
 
-    If it can be inlined, return None and add its missing operator sets to ``imports``.
+    If the result is None, add to ``imports`` the opsets that only the function imports.
     """
     reached: set[_Id] = set()
     while new := {callee for caller in (reached or {key}) for callee in _callees(model, caller)} - reached:

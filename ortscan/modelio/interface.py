@@ -1,4 +1,4 @@
-"""The public interface of a model with its original declarations: inputs, outputs and the header of the model.
+"""The public interface of a model as originally declared: its inputs, outputs and header.
 
 Works around ONNX-NEGATIVE-SIZE.
 """
@@ -66,7 +66,10 @@ class Interface:
         return Interface(self.inputs, _redeclared(self.outputs, infos.values()), self.header, self.defaults)
 
     def with_negative_sizes_free(self) -> "Interface":
-        """Return the interface with free sizes instead of negative sizes, because onnxruntime reads negative sizes as free."""
+        """Return the interface with free sizes instead of negative sizes.
+
+        onnxruntime reads negative sizes as free sizes.
+        """
         if not any(has_negative_sizes(info.type) for info in (*self.inputs, *self.outputs)):
             return self
         inputs, outputs = (tuple(map(_copy, infos)) for infos in (self.inputs, self.outputs))
@@ -163,7 +166,10 @@ def _redeclared(infos: tuple[onnx.ValueInfoProto, ...], now: Iterable[onnx.Value
 
 
 def contradicts(declared: onnx.ValueInfoProto, actual: onnx.ValueInfoProto | None) -> bool:
-    """Return True if the two shapes differ in rank, or in the known size of an axis."""
+    """Return True if the shapes in ``declared`` and ``actual`` differ in rank or in a known size.
+
+    A size is known if both shapes have a number for it. Return False if one of the shapes is unknown.
+    """
     if actual is None or not all(info.type.tensor_type.HasField("shape") for info in (declared, actual)):
         return False
     was, now = declared.type.tensor_type.shape.dim, actual.type.tensor_type.shape.dim
@@ -189,7 +195,10 @@ def _declare(value: ir.Value, info: onnx.ValueInfoProto) -> None:
 
 
 def without_negative_sizes(shape: ir.Shape | None) -> ir.Shape | None:
-    """Return ``shape`` with unknown sizes instead of negative sizes, which some exporters write for free dimensions."""
+    """Return ``shape`` with unknown sizes instead of negative sizes.
+
+    Some exporters write negative sizes for free dimensions.
+    """
     return forgotten(shape, lambda dim: isinstance(dim, int) and dim < 0)
 
 

@@ -8,9 +8,9 @@ therefore removed from the list of inputs. At the end, weights that a node still
 graph become Constant nodes, so that the list does not grow. Before opset 9, Constant supports only floats, so other constants are
 listed.
 
-A weight that a body or branch lists is always a constant, because no node can pass another value for it. onnxruntime accepts such
-lists in every IR version and in any order, and passes operands only to the inputs without an initializer. tf2onnx writes such
-bodies in IR 4 too. These weights are listed again only in IR 3.
+Bodies and branches may list their weights as inputs too. Such a weight is always a constant, because no node can pass another value
+for it. onnxruntime accepts these lists in every IR version and in any order. It passes operands only to the inputs without an
+initializer. tf2onnx writes such bodies in IR 4 too. At the end, the weights of bodies and branches are listed again only in IR 3.
 
 Quantized weights that a body lists are moved out of the body together with their DequantizeLinear. If they were only removed from
 the list, onnxruntime would fuse the DequantizeLinear with the MatMul that reads it. The fused node rounds the other operand of
@@ -35,7 +35,7 @@ _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
 @dataclass(frozen=True)
 class ListedWeights:
-    """The names of the inputs of a model of IR version 3, weights included, and the names of its initializers."""
+    """The names of the inputs (including weights) and of the initializers of a model of IR version 3."""
 
     inputs: tuple[str, ...]
     initializers: frozenset[str]
@@ -78,9 +78,9 @@ def _unlist(graph: ir.Graph) -> None:
 
 
 def list_weights(model: ir.Model, before: ListedWeights) -> None:
-    """List the weights of ``model`` as inputs again, in place.
+    """Undo ``unlist_weights``: list the weights of ``model`` as inputs again, in place.
 
-    If the IR version of ``model`` was raised meanwhile, do nothing.
+    ``before`` is the result of ``unlist_weights``. If the IR version of ``model`` was raised meanwhile, do nothing.
     """
     if model.ir_version != _PLAIN_IR:
         return

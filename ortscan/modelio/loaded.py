@@ -44,12 +44,12 @@ class LoadedModel:
         interface: the inputs, outputs and header as declared.
         listed: how a model of IR version 3 listed its weights.
         files: the files of external data.
-        tied: notes on outputs that were replaced.
+        tied: a sentence on each repair of ``tie_outputs``, which replaces outputs that onnxruntime rejects.
         built_in: notes on inputs that became constants.
         redeclared: the outputs whose declared shape was wrong, each with its old and its corrected declaration.
         seal: see ``sealed``.
         judged: the serialised model that was checked for faults. It is valid until the model changes.
-        names: the names that the model uses in its original opset.
+        names: the names that were in use when the model was migrated to another opset. New values do not get these names.
     """
 
     model: ir.Model
@@ -127,7 +127,10 @@ def declare_current_types(loaded: LoadedModel) -> None:
 
 
 def redeclare(loaded: LoadedModel, interface: Interface) -> None:
-    """Replace the interface. Record the outputs whose new shapes contradict the declared shapes or lack declared sizes."""
+    """Replace the interface.
+
+    Record the outputs whose new shapes contradict the declared shapes or lack declared sizes.
+    """
     for was, now in zip(loaded.interface.outputs, interface.outputs, strict=True):
         declared, _ = loaded.redeclared.get(was.name, (was, now))
         if contradicts(declared, now) or lacks_declared_sizes(declared, now):
@@ -136,7 +139,11 @@ def redeclare(loaded: LoadedModel, interface: Interface) -> None:
 
 
 def settle_new_initializers(loaded: LoadedModel) -> None:
-    """Convert a model of IR version 3, including its new constants, back to that version."""
+    """Convert the model back to IR version 3 if it had this version when it was loaded.
+
+    The weights become inputs again, and new constants become Constant nodes or inputs; see ``listed_weights``. A model that was
+    loaded with another IR version is not changed.
+    """
     if loaded.listed is not None and not _is_written(loaded):
         list_weights(loaded.model, loaded.listed)
 
@@ -160,7 +167,10 @@ def to_proto(loaded: LoadedModel) -> onnx.ModelProto:
 
 
 def written(loaded: LoadedModel) -> onnx.ModelProto:
-    """Serialise the model, sealed or not. Raise InvariantBroken if the interface changed or the model cannot be serialised."""
+    """Serialise the model, sealed or not.
+
+    Raise InvariantBroken if the interface changed or the model cannot be serialised.
+    """
     restore_interface(loaded)
     settle_new_initializers(loaded)
     try:

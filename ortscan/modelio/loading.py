@@ -1,4 +1,7 @@
-"""Load a caller's model (a path, bytes, a ``ModelProto`` or an ``onnx_ir.Model``) as a model that passes may change."""
+"""Load a caller's model as a copy that passes may change.
+
+The caller's model is a path, bytes, a ``ModelProto`` or an ``onnx_ir.Model``.
+"""
 
 import copy
 import os

@@ -1,6 +1,7 @@
 """Normalise models that are valid but written in an unusual way. Every function works in place.
 
-* Nodes are sorted. onnxruntime accepts main graphs in any order. The clone of an unsorted body would read values of the original.
+* Nodes are sorted. onnxruntime accepts main graphs in any order, but ``onnx_ir`` cannot clone an unsorted body correctly: the clone
+  would read values of the original.
 * Negative sizes, which some exporters write for free sizes, become unknown.
 * Outputs that are declared several times, as in ``body (i, bool c) => (c, y)``, get the first type, as in onnxruntime. ``onnx_ir``
   uses the last type.
@@ -29,7 +30,7 @@ __all__ = ["declare_first_types", "free_negative_sizes", "is_sorted", "is_undefi
 def is_sorted(model: ir.Model) -> bool:
     """Return True if every node comes after the nodes whose outputs it reads.
 
-    The values that the graphs nested in a node read count too.
+    A node with nested graphs also reads the values that these graphs capture.
     """
     return all(map(has_order, (model.graph, *(function.graph for function in model.functions.values()))))
 
@@ -53,8 +54,8 @@ def free_negative_sizes(model: ir.Model) -> None:
 def declare_first_types(model: ir.Model, proto: onnx.ModelProto) -> None:
     """Correct the types and shapes of outputs that ``proto`` declares several times.
 
-    Each output gets the first type and the first shape that is declared for it. A declaration as an input comes first, then one as
-    an output, then one as an inner value. ``model`` was read from ``proto``.
+    Each output gets the first type and the first shape that its graph declares for the name of the output. A graph declares types
+    in its fields ``input``, ``output`` and ``value_info``, in this order. ``model`` was read from ``proto``.
     """
     pairs = [_graph_pairs(proto.graph, model.graph)]
     for function in proto.functions:
@@ -96,9 +97,11 @@ def _declare_outputs(proto: onnx.GraphProto, graph: ir.Graph) -> None:
 
 
 def tie_outputs(model: ir.Model) -> list[str]:
-    """Repair bodies and Scans whose outputs onnxruntime rejects, as this module shows.
+    """Repair bodies and Scans with outputs that onnxruntime rejects. Return a sentence on each repair.
 
-    Return a sentence on each repair.
+    * If an output of a nested graph is a value of a graph around it, an Identity copies the value.
+    * If a Scan omits the last outputs of its body, these outputs are added to the Scan.
+
     An output that no graph defines stays undefined.
     """
     notes = []
@@ -134,7 +137,10 @@ def is_undefined(value: ir.Value) -> bool:
 
 
 def _graphs_within(graph: ir.Graph, outer_values: Mapping[str, ir.Value]) -> Iterator[tuple[ir.Graph, Mapping[str, ir.Value]]]:
-    """Yield the graphs nested in ``graph``, each with the values of the graphs around it by name."""
+    """Yield each graph nested in ``graph``, with a dict of the values of all graphs around it, by name.
+
+    ``outer_values`` are the values of the graphs around ``graph``, by name.
+    """
     own = [*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)]
     values = {**outer_values, **{value.name: value for value in own if value.name}}
     for node in graph:

@@ -75,7 +75,8 @@ def read(path: Path) -> onnx.ModelProto:
 def _without_waiting(path: str, flags: int) -> int:
     """Open a file and return its descriptor.
 
-    Opening a pipe does not wait for a writer. A pipe that no process writes to then reads as empty.
+    If the file is a pipe, do not wait until a process opens it for writing. If no process writes to the pipe, reading from it
+    returns no bytes.
     """
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 

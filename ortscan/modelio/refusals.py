@@ -138,7 +138,10 @@ def _metadata_texts(*parts: onnx.ModelProto | onnx.GraphProto | onnx.NodeProto |
 
 
 def _are_utf8(*texts: str | bytes) -> bool:
-    """Return True if all texts are UTF-8. protobuf returns a text of a message as bytes if the text is not UTF-8."""
+    """Return True if all texts are UTF-8.
+
+    If a text in a message is not UTF-8, protobuf returns it as bytes.
+    """
     return bytes not in map(type, texts)
 
 
@@ -202,7 +205,7 @@ def _nodes_of_ir(model: ir.Model) -> dict[_Key, Counter[_Key]]:
 
 
 def refuse_newer_operators(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if ``model`` has an operator that changed after the newest opset that ortscan supports.
+    """Raise UnsupportedModel if an operator in ``model`` changed in an opset that ortscan cannot handle.
 
     Also raise it if onnx does not support the model's opset. New operators are accepted, because no rule matches them.
     """
@@ -220,9 +223,10 @@ def refuse_newer_operators(model: ir.Model, name: str) -> None:
 
 
 def refuse_ambiguous_names(model: ir.Model, name: str) -> None:
-    """Raise UnsupportedModel if an initializer of a branch has the same name as a value that the other branch captures.
+    """Raise UnsupportedModel if a branch has an initializer with the name of a value in the other branch.
 
-    Functions are not checked, because onnxruntime renames their initializers.
+    The model is only rejected if the other branch captures this value from outside. Functions are not checked, because onnxruntime
+    renames their initializers.
     """
     for node in all_nodes(model.graph):
         branches = node_graphs(node) if node.op_type == "If" and node.domain == "" else ()

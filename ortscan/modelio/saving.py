@@ -20,7 +20,9 @@ __all__ = ["return_model", "save", "to_caller_type"]
 
 
 def to_caller_type(loaded: LoadedModel, *, references: bool = False) -> onnx.ModelProto | ir.Model:
-    """Return an ``ir.Model`` if the caller passed one, else a ``ModelProto``, with the declared interface.
+    """Return the model as an ``ir.Model`` if the caller passed one, else as a ``ModelProto``.
+
+    The result has the declared interface.
 
     The external data of a model that was read from a path is loaded, as ``onnx.load`` does, unless ``references`` is True.
     References are relative to the source's folder. Other models keep their references.
@@ -43,7 +45,7 @@ def to_caller_type(loaded: LoadedModel, *, references: bool = False) -> onnx.Mod
 def return_model(
     loaded: LoadedModel, output: str | os.PathLike[str] | None, unchanged: AnyModel | None = None
 ) -> onnx.ModelProto | ir.Model:
-    """Write the model to ``output`` unless that is None, and return it as the type of the caller's model.
+    """Write the model to ``output`` if it is not None. Return the model as the type of the caller's model.
 
     Args:
         loaded: the model.

@@ -1,4 +1,7 @@
-"""All tensors of an ``onnx_ir.Model`` as slots to read and replace: initializers of all graphs, and attributes of all nodes."""
+"""Slots to read and replace the tensors of an ``onnx_ir.Model``.
+
+A slot is an initializer of a graph, or a tensor in an attribute of a node.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -84,7 +87,10 @@ def _of_node(node: ir.Node) -> Iterator[AttributeSlot]:
 
 @contextmanager
 def substituted(tensors: Sequence[tuple[Slot, ir.TensorProtocol]]) -> Iterator[None]:
-    """Replace the tensors of some slots within the context."""
+    """Replace the tensors of some slots while the ``with`` block runs.
+
+    ``tensors`` has pairs of a slot and the new tensor for it.
+    """
     old = [(slot, slot.get()) for slot, _ in tensors]
     try:
         for slot, tensor in tensors:

@@ -1,7 +1,7 @@
-"""Open any kind of model as a protobuf without its external data, and as a path or bytes that onnxruntime opens.
+"""Open any kind of model in two forms: a protobuf to read, and a path or bytes for onnxruntime.
 
-A path is passed to onnxruntime unchanged. Models of other kinds become bytes. If such a model is too large for bytes, or has
-weights in several folders, it is written to a temporary folder.
+The protobuf has no external data. A path is passed to onnxruntime unchanged. A model of another kind becomes bytes. If it is too
+large for bytes, or has weights in several folders, it is written to a temporary folder instead.
 """
 
 import math
@@ -91,7 +91,11 @@ def model_of(source: ModelSource) -> ir.Model:
 
 
 def changed_source(source: ModelSource, proto: onnx.ModelProto, stack: ExitStack) -> ModelSource:
-    """Return a source for ``proto``, a changed copy of the model of ``source`` that refers to the same external data."""
+    """Return a source for the model ``proto``.
+
+    ``proto`` is a changed copy of ``source.proto``, and refers to the same external data. Temporary files are removed when
+    ``stack`` closes.
+    """
     return _from_proto(proto, stack, _folder_of(source))
 
 
@@ -159,9 +163,9 @@ def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
 
 
 def _data_bytes(proto: onnx.ModelProto) -> int:
-    """Return the size in bytes of the initializers in the message itself.
+    """Return the approximate size of ``proto`` in bytes, without external data.
 
-    The small rest of the message is not counted.
+    Only initializers are counted, because the other fields of ``proto`` are small.
     """
     return sum(
         len(tensor.raw_data) + 4 * len(tensor.float_data) + 8 * len(tensor.double_data) + 8 * len(tensor.int64_data)

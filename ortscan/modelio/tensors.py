@@ -159,7 +159,7 @@ def reference_to(
 
 
 def bytes_needed(tensor: ir.TensorProtocol) -> int:
-    """Return the size in bytes, or 0 for strings."""
+    """Return the size of the data of ``tensor`` in bytes, or 0 for strings."""
     return 0 if tensor.dtype in (ir.DataType.STRING, ir.DataType.UNDEFINED) else math.ceil(tensor.size * tensor.dtype.bitwidth / 8)
 
 
@@ -179,8 +179,13 @@ def _described(tensor: ir.ExternalTensor) -> dict[str, Any]:
 def file_tensor_of(tensor: ir.ExternalTensor, folders: Sequence[str], files: DataFiles) -> FileTensor:
     """Return a tensor that reads the external data of ``tensor``.
 
-    The location of the data is relative to ``folders[0]``. ``folders`` is the result of ``folders_of``. Raise UnreadableData if the
-    data cannot be read; see ``data_file_path``.
+    Args:
+        tensor: the reference to the data. Its location is relative to ``folders[0]``.
+        folders: the folders that may contain the data, from ``folders_of``.
+        files: the open data files of the model. The file of this tensor is added.
+
+    Raises:
+        UnreadableData: the data cannot be read; see ``data_file_path``.
     """
     path = data_file_path(os.fspath(tensor.location), folders)
     if not tensor.valid():

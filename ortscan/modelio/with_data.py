@@ -1,13 +1,13 @@
 """Write a model and a file of external data.
 
-At every moment, a complete model with its data is on disk.
+A complete model with its data is on disk at any time, even if the new model and its data replace an old model and its data:
 
-1. The new data is written under a name that the old data does not have.
-2. The new model, which refers to that name, replaces the old model in one step.
-3. The old data is no longer needed. The new data is copied to the old name.
-4. A model that refers to the old name replaces the model once more.
+1. The new data is written to a new file: ``NAME.data``, or a numbered file such as ``NAME.1.data`` if ``NAME.data`` exists.
+2. The new model, which refers to this file, replaces the old model in one step.
+3. The new data is copied to ``NAME.data``, which replaces the old data.
+4. A second version of the new model, which refers to ``NAME.data``, replaces the first version.
 
-Steps 3 and 4 are skipped if the data need not have the old name.
+Steps 3 and 4 are skipped if the new data stays in the file of step 1.
 
 If the process is killed, either the old model or the new model is complete. A hard link would avoid the copy, but onnx rejects data
 that has two names.
@@ -101,9 +101,9 @@ def _tidy(location: DataPath, files: Replacement, again: Replacement) -> None:
 
 
 def _write_beside(data: Path, proto: onnx.ModelProto, target: Path, location: DataPath) -> None:
-    """Write ``proto`` to ``target`` with references to the existing data file ``location.final_path``.
+    """Write ``proto`` to ``target`` so that it refers to the existing data file ``location.final_path``.
 
-    ``data`` is the file to which ``proto`` refers now. Raise ModelFileError unless both data files have the same content.
+    ``data`` is the data file to which ``proto`` refers now. Raise ModelFileError if the two data files differ.
     """
     existing = location.final_path
     assert existing is not None

@@ -1,8 +1,8 @@
 """The build backend of the package: setuptools, plus the native library and a modified wheel.
 
-Without a compiler, or with ``ORTSCAN_BUILD_NATIVE=0``, the package has no native library, as ``ortscan native`` reports. The
-name ``rewrites`` is too common for an installed package, so a wheel contains it as ``ortscan._rewrites``. Imports and strings
-that name modules of ``rewrites`` are rewritten. This file runs before anything is installed, so it imports nothing of ortscan.
+Without a compiler, or with ``ORTSCAN_BUILD_NATIVE=0``, the package is built without the native library. The name ``rewrites`` is
+too common for an installed package, so a wheel contains ``rewrites`` as ``ortscan._rewrites``. Imports and strings that name its
+modules are changed. This file runs before anything is installed, so it imports nothing of ortscan.
 """
 
 import ast
@@ -78,12 +78,12 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
-    """Return setuptools' requirements, and ``ziglang`` if no compiler is installed and pip offers one."""
+    """Return setuptools' requirements, and the package ``ziglang`` if the build needs it as a compiler."""
     return [*_setuptools().get_requires_for_build_wheel(config_settings), *_compiler_to_ask_for()]
 
 
 def get_requires_for_build_editable(config_settings: Settings = None) -> list[str]:
-    """Return setuptools' requirements, and ``ziglang`` if no compiler is installed and pip offers one."""
+    """Return setuptools' requirements, and the package ``ziglang`` if the build needs it as a compiler."""
     return [*_setuptools().get_requires_for_build_editable(config_settings), *_compiler_to_ask_for()]
 
 
@@ -112,7 +112,7 @@ def _setuptools() -> Any:
 
 
 def description_of(readme: str) -> str:
-    """Return the README without pictures and links to files, which a package index does not have."""
+    """Return ``readme`` without pictures and without links to files, which are not on a package index."""
     without_pictures = re.sub(r"^!\[[^]]*\]\((?!https?:)[^)]*\)\n+", "", readme, flags=re.MULTILINE)
     return re.sub(r"\[([^]]*)\]\((?!https?:)[^)]*\)", r"\1", without_pictures).replace(
         " and draw the page below", " and draw a page"
@@ -162,9 +162,10 @@ def _build_library() -> bool:
 
 
 def _platform_tag() -> str:
-    """Return the wheel's platform tag: manylinux if zig built for an old glibc, else that of this system.
+    """Return the platform tag for the wheel.
 
-    On a system with another C library, such as musl, pip accepts no manylinux wheel.
+    If zig built the library on Linux with glibc, the wheel also runs with an old glibc, so the tag is ``manylinux_2_17``. Otherwise
+    the tag is that of this system. With another C library, such as musl, pip accepts no manylinux wheel.
     """
     tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     is_for_old_glibc = platform.libc_ver()[0] == "glibc" and "ziglang" in (_building()["compiler"]() or ())
@@ -172,9 +173,10 @@ def _platform_tag() -> str:
 
 
 def _packed(wheel: Path, platform: str | None) -> Path:
-    """Rewrite the modules in ``wheel``. Return its new path, which contains ``platform`` if given.
+    """Replace ``wheel`` by a wheel with rewritten modules, and return the path of the new wheel.
 
-    If ``platform`` is None, the wheel is pure: a library that an earlier build left in the sources is excluded.
+    ``platform`` is the platform tag for the name of the new wheel. None means a pure wheel. A pure wheel excludes the native
+    library, which an earlier build may have left in the sources.
     """
     renamed = wheel.with_name(wheel.name.replace("-any.whl", f"-{platform}.whl")) if platform else wheel
     with zipfile.ZipFile(wheel) as old:
@@ -205,7 +207,7 @@ def moved(source: str) -> str:
 
 
 def _names(tree: ast.Module) -> Iterator[tuple[int, int, int]]:
-    """Yield the position of each old name: its line, and the bytes of the line where it starts and ends."""
+    """Yield (line, first byte, byte after the last) for each name of a module of ``rewrites``."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and _is_ours(node.module or ""):
             start = node.col_offset + len("from ")

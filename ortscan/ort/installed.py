@@ -32,7 +32,7 @@ _MOST_DIGITS = 20
 
 @functools.cache
 def is_old() -> bool:
-    """Return True if onnxruntime is older than OLDEST. Trial runs then happen in subprocesses."""
+    """Return True if onnxruntime is older than OLDEST. In this case, models are tried in subprocesses."""
     import onnxruntime
 
     version = re.match(r"([0-9]+)[.]([0-9]+)", onnxruntime.__version__)
@@ -90,13 +90,16 @@ def check_opset(opset: object) -> None:
 
 
 def check_opset_of(runtime: Runtime | None, opset: int) -> None:
-    """Raise OptionError if ``opset`` is newer than the newest that ``runtime`` runs."""
+    """Raise OptionError if ``opset`` is newer than the newest opset that ``runtime`` runs."""
     if runtime is not None and opset > runtime.opset:
         raise OptionError(f"opset {opset} is newer than {runtime} runs: opset {runtime.opset} is its newest.")
 
 
 def opset_number(opset: int | str) -> int:
-    """Return an opset as a number. Raise OptionError if it is no number, or is too new for the installed onnxruntime."""
+    """Return an opset as a number.
+
+    Raise OptionError if it is no number, or is too new for the installed onnxruntime.
+    """
     check_opset(opset)
     if isinstance(opset, str) and not (opset.isascii() and opset.isdecimal() and len(opset) < _MOST_DIGITS):
         raise OptionError(f"opset must be a number, 'auto' or 'latest', not {shown(opset)}.")

@@ -1,4 +1,6 @@
-"""Find divisions of constant integers that may crash onnxruntime: dividing the lowest integer by -1 overflows.
+"""Find divisions of constant integers that may crash onnxruntime.
+
+Dividing the lowest integer by -1 overflows:
 
     Div (-9223372036854775808, -1)    ->    SIGFPE, when the model is loaded or run
 

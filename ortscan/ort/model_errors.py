@@ -25,7 +25,7 @@ _LARGE_BYTES = 1 << 16
 def checker_fault(proto: onnx.ModelProto) -> str | None:
     """Return the error that onnx's checker or shape inference reports for a model, or None.
 
-    They run on a copy without large weights.
+    The checker and shape inference run on a copy of the model without large weights.
     """
     slim = without_weights(proto)
     return error_of_onnx(lambda: onnx.checker.check_model(slim, full_check=True))

@@ -23,7 +23,7 @@ class Runtime:
     Args:
         version: the version, such as ``1.17``.
         opset, ml, ir_version: the newest versions of the opset, of ``ai.onnx.ml`` and of the IR that the release loads.
-        index: its position in the table.
+        index: the position of the release in the table.
     """
 
     version: str
@@ -36,9 +36,15 @@ class Runtime:
         return f"onnxruntime {self.version}"
 
     def has_kernel(self, domain: str, op_type: str, since: int, types: Mapping[str, str]) -> bool:
-        """Return True if this release has a CPU kernel for version ``since`` of an operator with these types.
+        """Return True if this release has a CPU kernel for an operator.
 
         A float kernel also covers float16, because onnxruntime inserts casts.
+
+        Args:
+            domain: the domain of the operator.
+            op_type: the name of the operator.
+            since: the version of the operator, which is the opset that introduced this version.
+            types: the operand types that the kernel must support, by the names of the operator's type variables.
         """
         for first, last, variables, earliest, latest in _table()["kernels"].get(f"{domain}:{op_type}", ()):
             # as in onnxruntime's registry: a kernel without a last version covers only its first version
@@ -67,8 +73,7 @@ def known_runtimes() -> Mapping[str, Runtime]:
 def runtime_named(version: Any) -> Runtime | None:
     """Return the release with a version such as ``1.17`` or ``1.17.3``.
 
-    If ``version`` is None, return None.
-    Raise OptionError if ``version`` is not in the table.
+    If ``version`` is None, return None. Raise OptionError if ``version`` is not in the table.
     """
     if version is None:
         return None

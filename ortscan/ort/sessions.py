@@ -1,4 +1,4 @@
-"""Queries of onnxruntime: entries of SessionOptions, the results of constant nodes, and whether a node has a kernel."""
+"""Ask onnxruntime for entries of SessionOptions, results of constant nodes, and kernels of nodes."""
 
 import functools
 from collections.abc import Sequence
@@ -26,7 +26,10 @@ def entry_of(options: "ort.SessionOptions | None", key: str) -> str | None:
 
 
 def evaluate(model: "onnx.ModelProto") -> Sequence[np.ndarray] | None:
-    """Return the outputs of a model without inputs, or None if onnxruntime cannot load or run the model, or might crash."""
+    """Return the outputs of ``model``, which has no inputs.
+
+    Return None if onnxruntime cannot load or run the model, or if the model might crash onnxruntime.
+    """
     from ortscan.ort.integer_divisions import may_trap  # importing onnx is slow, and a start from the cache needs only entry_of
 
     if may_trap(model):

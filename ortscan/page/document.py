@@ -18,7 +18,10 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'
 
 
 def document(title: str, html: str) -> str:
-    """Return a page with the content ``html``. The page loads no other files, and its policy allows only its own script."""
+    """Return a page with the content ``html``.
+
+    The page loads no other files, and its policy allows only its own script.
+    """
     script = _file("page.js")
     digest = b64encode(sha256(script.encode()).digest()).decode()
     return (
@@ -58,7 +61,10 @@ def _file(name: str) -> str:
 
 @dataclass(frozen=True)
 class Bar:
-    """A labelled bar. ``of`` is the heading of its group. ``look`` is good, some, bad, or empty for a grey bar."""
+    """A labelled bar.
+
+    ``of`` is the heading of the group to which the bar belongs. ``look`` is good, some, bad, or empty for a grey bar.
+    """
 
     label: str
     value: float

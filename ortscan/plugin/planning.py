@@ -215,7 +215,7 @@ def _has_loop(graph: onnx.GraphProto) -> bool:
 def rewritten(model: bytes) -> bytes | None:
     """Rewrite the model of a request with all rules, and return the result as an encoded answer.
 
-    Return None if a loop remains, or if a comparison on generated inputs does not find the result equal to the loop.
+    Return None if the result still has a loop, or if it is not confirmed on generated inputs that the result equals the loop.
     """
     try:
         started = time.monotonic()

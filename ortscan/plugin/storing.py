@@ -37,16 +37,17 @@ _VARINT, _EIGHT, _LENGTH, _FOUR = 0, 1, 2, 5
 def store_plans(model: Path, output: Path) -> list[PlanRequest]:
     """Write a copy of a model file with the plans of its loops. Return all requests for plans.
 
-    Plans that the file already contains are replaced. The rest of the file is copied byte by byte. The result has one request for
-    each loop, which tells if the loop has a plan.
+    Plans that the file already contains are replaced. The rest of the file is copied byte by byte. If a loop has no plan,
+    ``PlanRequest.answer`` is None for its requests.
 
     Args:
         model: the model file.
         output: the file to write, which may be ``model``.
 
     Raises:
-        OptionError: ortscan's library is missing, or onnxruntime is too old.
-        ModelFileError: onnxruntime cannot load the model, or the model refers to data that would not be next to ``output``.
+        OptionError: ortscan's library is missing, onnxruntime is too old, or a file is not in protobuf format.
+        ModelFileError: onnxruntime cannot load the model, ``output`` cannot be written, or the model has external data and
+            ``output`` is in another folder.
     """
     proto = read(model)
     if format_of(model) != "protobuf" or format_of(output) != "protobuf":

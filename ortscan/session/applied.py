@@ -50,6 +50,7 @@ class Applied:
         entry: the folder of the cache entry, or None if there is no entry.
         target: the target that the model was optimised for.
         verified: one line on how the optimised model was compared with the original. Empty if it was not compared.
+        make_report: a function that returns the value of ``report``.
     """
 
     source: Literal["optimized", "cached", "unchanged", "original"]

@@ -51,10 +51,16 @@ class CacheSlot:
 
 
 def fresh(source: SessionSource, options: Mapping[str, Any], slot: CacheSlot | None) -> Prepared:
-    """Optimise a model, and return the model to open.
+    """Optimise the model of a session, and return the model that the session opens.
 
-    Store the result in ``slot`` if there is one, unless a file of the model has changed meanwhile. Raise VerificationFailed if the
-    result differs from the original, and the errors of ``optimized``.
+    Args:
+        source: the original model.
+        options: the options of ``optimize``.
+        slot: the place in the cache for the result, or None. Nothing is stored if a file of the model has changed meanwhile.
+
+    Raises:
+        VerificationFailed: the optimised model differs from the original.
+        OrtscanError, OSError: see ``optimized``.
     """
     from ortscan.session.optimizing import free_weights, optimized
 

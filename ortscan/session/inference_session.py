@@ -113,9 +113,9 @@ class InferenceSession(Running):
             del problem  # its traceback refers to this frame, which would keep the model in memory
 
     def _ortscan_open_optimised(self, settings: Settings, arguments: tuple[Any, ...]) -> Exception | None:
-        """Open the optimised model. If the optimisation fails, return the error, else None.
+        """Optimise the model and open the result. Return None, or the error if the optimisation failed.
 
-        Raise errors that are not due to the optimisation.
+        Raise an error that has another cause than the optimisation.
         """
         options = self._sess_options
         ask = None if options is None else functools.partial(hold_weights, options)
@@ -203,10 +203,10 @@ class InferenceSession(Running):
         self._ortscan_python_ops = prepared.python_ops
 
     def _ortscan_refuse(self, problem: Exception, arguments: tuple[Any, ...]) -> NoReturn:
-        """Raise an OrtscanError with the message of ``problem``.
+        """Raise an OrtscanError with the message of ``problem``, the reason why the model was not optimised.
 
-        onnxruntime's class would catch an error of another type, and retry with other providers. If ``problem`` is an OSError,
-        onnxruntime first opens the original, and raises its own error if it cannot read it.
+        The constructor of onnxruntime's class would catch an error of another type, and retry with other providers. If ``problem``
+        is an OSError, onnxruntime first opens the original. If that fails too, onnxruntime's error is raised instead.
         """
         if isinstance(problem, OSError):
             with own_sessions():
@@ -243,7 +243,7 @@ def _shared_options() -> "ort.SessionOptions":
 def _is_not_of_the_model(error: Exception) -> bool:
     """Return True if ``error`` would also occur with any other model.
 
-    This is the case if other code than ortscan and onnxruntime raised it, or if it is about another argument than the model.
+    This is the case if other code than ortscan and onnxruntime raised ``error``, or if ``error`` is about another argument.
     """
     if is_from_elsewhere(error) or _UNKNOWN_PROVIDER in str(error):
         return True

@@ -46,8 +46,8 @@ _PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subproc
 def fresh_in_subprocess(source: SessionSource, options: Mapping[str, Any], slot: CacheSlot | None) -> Prepared | None:
     """Do the same as ``fresh.fresh``, but in a subprocess.
 
-    Return None if no subprocess can be started, or if it cannot write the optimised model. Raise the errors of ``fresh``, and
-    LimitExceeded if the subprocess crashes or takes too long.
+    Return None if no subprocess can be started, or if the subprocess cannot write the optimised model. Raise the errors of
+    ``fresh``, and LimitExceeded if the subprocess crashes or takes too long.
     """
     try:
         spare, process = TemporaryFolder(), child_process.start(_CHILD, start_new_session=True, **_PIPES)

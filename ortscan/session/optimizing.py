@@ -191,7 +191,10 @@ def known_outputs(hollow: onnx.ModelProto) -> _KnownOutputs:
 
 
 def _with_known_outputs(interface: Interface, known: _KnownOutputs) -> Interface:
-    """Return ``interface`` with types, shapes and sizes from ``known`` where outputs do not declare them."""
+    """Return a copy of ``interface`` with the types, shapes and sizes in ``known``.
+
+    A type, shape or size that an output declares itself is kept.
+    """
     outputs = []
     for info in interface.outputs:
         declared = onnx.ValueInfoProto()

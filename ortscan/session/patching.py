@@ -18,8 +18,9 @@ _active: list[type] = []
 class _StandIn(abc.ABCMeta):
     """The metaclass of the class that replaces ``onnxruntime.InferenceSession``.
 
-    For the replacement, ``isinstance`` and ``issubclass`` return the same as for the class that it replaces. For classes derived
-    from the replacement, they work as usual. The metaclass is derived from ABCMeta, so that derived classes may be abstract.
+    ``isinstance(x, replacement)`` and ``issubclass(x, replacement)`` return the same as for onnxruntime's class. For classes
+    derived from the replacement, both functions work as usual. The metaclass is derived from ABCMeta, so that derived classes may
+    be abstract.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:

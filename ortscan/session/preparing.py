@@ -40,9 +40,9 @@ _one_at_a_time = ForkSafeLock()
 
 @contextlib.contextmanager
 def own_sessions() -> Iterator[None]:
-    """Mark this thread while the ``with`` block runs, so that models of sessions are not optimised.
+    """While the ``with`` block runs, sessions that this thread creates run their models unchanged.
 
-    The sessions that a marked thread creates are for ortscan's own use.
+    ortscan uses such sessions itself, for example to compare the optimised model with the original.
     """
     before, _busy.on = creates_own_sessions(), True
     try:

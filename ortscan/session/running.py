@@ -38,11 +38,10 @@ class FixedInputs:
         return name in self._values
 
     def in_feed(self, feed: Mapping[str, Any], *, as_ort_values: bool = False) -> dict[str, Any]:
-        """Return the caller's inputs ``feed``, adapted to the model that the session runs.
+        """Return a copy of ``feed``, the caller's inputs, that fits the model that the session runs.
 
-        If the model has a fixed input, its fixed value is added to the feed. If the model does not have it, it is removed from the
-        feed. If ``as_ort_values`` is True, fixed values are added as OrtValues. Raise OptionError if the caller feeds another value
-        than the fixed value.
+        If the original model runs, the copy has the values of all fixed inputs, as OrtValues if ``as_ort_values`` is True. If the
+        optimised model runs, the copy has no fixed inputs. Raise OptionError if ``feed`` has another value for a fixed input.
         """
         for name in self._values.keys() & feed.keys():
             now = np.asarray(feed[name].numpy() if isinstance(feed[name], ort.OrtValue) else feed[name])

@@ -76,7 +76,12 @@ class Settings:
 def read_settings(options: "ort.SessionOptions | None", defaults: Mapping[str, str] | None = None) -> Settings:
     """Read the entries ``ortscan.*`` of ``options``, and return them as Settings.
 
-    ``defaults`` has the texts of options for which there is no entry. Raise OptionError if a text is invalid.
+    Args:
+        options: the SessionOptions.
+        defaults: the texts to read for options without an entry, by the names of the options.
+
+    Raises:
+        OptionError: the text of an option is invalid.
     """
     entries = {name: entry_of(options, PREFIX + name) for name in (*_OWN, *OPTIONS)}
     texts = {**(defaults or {}), **{name: text for name, text in entries.items() if text is not None}}

@@ -66,7 +66,7 @@ class SessionSource:
     def data_file(self, location: str) -> str:
         """Return the path of the data file that the model calls ``location``.
 
-        Raise ModelFileError if it is outside the folders of external data, or is not a regular file.
+        Raise ModelFileError if the file is outside the folders of external data, or is not a regular file.
         """
         try:
             return data_file_path(location, self.data_folders)
@@ -77,8 +77,8 @@ class SessionSource:
     def data_files(self) -> dict[str, str]:
         """The paths of the data files that exist, by their locations in the model.
 
-        The dict is empty if the SessionOptions hold weights in memory, because these may replace the files. Raise the errors of
-        ``data_file``.
+        The dict is empty if the SessionOptions hold weights in memory, because these weights may replace the files. Raise the
+        errors of ``data_file``.
         """
         locations = self.outline.locations
         if not locations or self.is_in_memory:
@@ -90,7 +90,7 @@ class SessionSource:
     def is_in_memory(self) -> bool:
         """True if the SessionOptions hold weights in memory.
 
-        These may replace the contents of data files, so ortscan does not read any data file.
+        Such weights may replace the contents of data files, so ortscan does not read any data file.
         """
         return self.ask_memory is not None and self.ask_memory()
 

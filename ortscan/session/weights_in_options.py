@@ -1,12 +1,12 @@
 """Find the weights that a caller has put into SessionOptions, for example with ``add_initializer``.
 
-onnxruntime uses such weights instead of those on disk or in the model. SessionOptions cannot list their weights, but small models
-show them:
+onnxruntime uses such weights instead of those on disk or in the model. SessionOptions cannot list their weights. This module finds
+the weights with small models:
 
 * ``hold_weights`` tries to open the model ``_PROBE``. This always fails, because the only weight of ``_PROBE`` has a forbidden
-  path. But if the SessionOptions hold weights, onnxruntime first reports another error: these weights do not fit the model.
-* ``check_weights`` runs a model whose weights are empty, but have the names of the real weights. onnxruntime replaces them by the
-  weights in the SessionOptions, and the model returns these weights.
+  path. But if the SessionOptions hold weights, onnxruntime fails earlier, with the message that their weights do not fit the model.
+* ``check_weights`` runs a model that returns its weights. They are empty, but have the names of the real weights. If the
+  SessionOptions hold a weight with such a name, onnxruntime uses its value, and the model returns this value.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +42,7 @@ _GRAPH, _INITIALIZER, _TYPE, _NAME = 7, 5, 2, 8
 
 
 def hold_weights(options: "ort.SessionOptions") -> bool:
-    """Return True if ``options`` hold weights in memory, by the name of a file or of a weight.
+    """Return True if ``options`` hold weights in memory: single weights, or files of external data.
 
     No session is created, and no file is written.
     """
@@ -57,7 +57,7 @@ def hold_weights(options: "ort.SessionOptions") -> bool:
 
 
 def check_weights(options: "ort.SessionOptions", source: SessionSource) -> None:
-    """Raise UnsupportedModel if ``options`` hold another value for a weight than the model itself.
+    """Raise UnsupportedModel if a weight has one value in ``options`` and another value in the model.
 
     ortscan may have computed with the value in the model.
     """
@@ -94,8 +94,8 @@ def _names_by_type(source: SessionSource) -> dict[int, list[str]]:
 def _held_values(options: "ort.SessionOptions", names: Sequence[str], kind: int) -> dict[str, Any] | None:
     """Return the values of those weights among ``names`` that ``options`` hold.
 
-    ``kind`` is the element type of the weights. To read the values, a model that returns the weights is run. Return None if
-    onnxruntime rejects this model.
+    ``kind`` is the element type of the weights. To read the values, this function runs a model that returns the weights. Return
+    None if onnxruntime rejects this model.
     """
     from onnxruntime.capi import _pybind_state as native
 
