@@ -58,7 +58,7 @@ class Equations:
 
     @property
     def clip(self) -> float | None:
-        """The bound on the arguments of gates, or None. The argument of an LSTM's output activation has none."""
+        """The bound on the arguments of all activations except an LSTM's output activation, or None."""
         return self.functions[0].clip
 
     @property
@@ -67,9 +67,9 @@ class Equations:
         return bool(self.wb.any() or self.rb.any())
 
     def step(self, algebra: Algebra, x: Any, h: Any, c: Any = None) -> list[Any]:
-        """Return the next states.
+        """Return the next states, the hidden state first. ``algebra`` does the computations.
 
-        ``x`` is the input, ``h`` is the hidden state, and ``c`` is the cell state of an LSTM.
+        ``x`` is the input, ``h`` is the old hidden state, and ``c`` is the old cell state of an LSTM.
         """
         wx, rh = self._products(algebra, x, self.w, self.wb), self._products(algebra, h, self.r, self.rb)
 
