@@ -92,9 +92,9 @@ def zero_state(b: Builder, view: RecurrentNode) -> ir.Value:
 
 
 def zeros_of(b: Builder, shape: ir.Value, kind: ir.DataType) -> ir.Value:
-    """Return a tensor of zeros of type ``kind``. The elements of the tensor ``shape`` are its sizes.
+    """Return a tensor of zeros. ``shape`` is a tensor that holds the sizes of the returned tensor.
 
-    ``kind``: any type except strings.
+    ``kind``: the type of the elements, any type except strings.
     """
     by_way = _NO_CONSTANT_OF.get(kind, kind)
     if b.opset < since.CONSTANT_OF_SHAPE:

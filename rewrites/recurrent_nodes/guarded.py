@@ -5,7 +5,7 @@ One branch of the If runs the node, the other branch returns the results for an 
     y = Scan (h0, xs) body(h, x) => f(h, x)    ->    y = an empty stack of values with the sizes of f(h0, zeros)
 
 If the sizes of f(h, x) are unknown, this branch runs one step on zeros to find the sizes. Such a step must not fail, whatever
-numbers it computes with. So this is possible only if no node of f fails on certain numbers or has nested graphs.
+numbers it computes with. So this is possible only if no node of f can fail on certain numbers, and none has nested graphs.
 """
 
 from collections.abc import Iterable, Iterator

@@ -87,7 +87,7 @@ class Features:
         return Features(max(self.dims, other.dims, key=len), self.shape, tuple(function(left, right) for left, right in pairs))
 
     def whole(self, begin: int = 0, end: int | None = None) -> Polynomial | None:
-        """Return the features from ``begin`` up to, but without, ``end`` as one polynomial, or None.
+        """Return the features ``begin`` to ``end`` - 1, by default all, as one polynomial, or None.
 
         If the features lie in several runs, join the polynomials of these runs. Only affine polynomials can be joined; if one is
         not affine, return None.

@@ -7,8 +7,9 @@ Run-time weights are computed or fed in each run. To find which element of a wei
 body is read several times, each time with assumed integers as weights:
 
 * First with random integers.
-* Then once for each weight, with a different odd integer added to each element of this weight. If an element of an array changes by
-  s times one of these integers, it is s times the weight element with this integer, plus a term without the weight.
+* Then once for each weight, with a different odd integer added to each element of this weight. Suppose that an element of an array
+  changes by s times one of these integers. Then the array element is s times the weight element to which this integer was added,
+  plus a term that does not depend on the weight.
 * Finally with new random integers, which confirm the result.
 
 Integers are used because they avoid rounding.
@@ -136,7 +137,7 @@ def _run_time_weights(loop: ScanView, opset: int) -> tuple[ir.Value, ...]:
 def _cells_of_weights(weights: tuple[ir.Value, ...], find: Callable[[Numbers], list[CellMatch]]) -> Iterator[CellMatch]:
     """Yield the cells that are recognised independently of the contents of ``weights``.
 
-    ``find`` returns the cells that are recognised if the weights have certain contents, which are its argument.
+    ``find`` takes assumed contents of the weights, and returns the cells that are recognised with these contents.
     """
     base, last = _numbers(weights, 1), _numbers(weights, 2)
     matches = find(base)
@@ -153,9 +154,9 @@ def _cells_of_weights(weights: tuple[ir.Value, ...], find: Callable[[Numbers], l
 
 
 def _recipes(cell: Cell, others: Sequence[Cell], base: Numbers, changes: Numbers, last: Numbers) -> dict[str, Recipe] | None:
-    """Return a recipe for each array of ``cell`` that depends on run-time weights, by name, or None.
+    """Return the recipes, by array name, of the arrays of ``cell`` that depend on run-time weights.
 
-    None means that an array cannot be assembled from the weights.
+    Return None if one of these arrays cannot be assembled from the weights.
 
     Args:
         cell: The cell as read with the weights ``base``.

@@ -140,7 +140,7 @@ def _output_gate(candidate: Candidate, next_cell: Polynomial) -> tuple[Activatio
 
 
 def _cell_gates(next_cell: Polynomial, kept: Polynomial) -> Iterator[tuple[Activation, Activation | None, Activation]]:
-    """Yield (i, f, g) for every way to read c' as f * c + i * g. f is None if the gate f is 1 - i.
+    """Yield (i, f, g) for every way to read c' as f * c + i * g. Yield None as f if it is 1 - i.
 
     ``next_cell`` is c', and ``kept`` is c.
     """

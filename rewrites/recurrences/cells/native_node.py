@@ -142,7 +142,7 @@ def _write_first_steps(
 
 
 def _states_after(b: Builder, lengths: ir.Value, initial: list[ir.Value], finals: Iterable[ir.Value]) -> list[ir.Value]:
-    """Return the final states of the node, but the initial states in rows whose length is 0."""
+    """Return the final states of the node, replaced by the initial states in rows of length 0."""
     ran = unsqueeze(b, b.op("Less", b.const([0]), lengths), [1])
     return [where(b, ran, final, state) for state, final in zip(initial, finals, strict=True)]
 

@@ -47,7 +47,7 @@ class Remainder:
         equal_when_active: Body values that equal the next hidden state in rows that take the step, and a constant in other rows.
         followers: The states that equal the hidden state except for their initial values.
         choices: Pairs of a Where node and the index of its operand that is replaced by the next hidden state.
-        needs_previous: Those of the hidden state and the followers whose values before the step are read by the remaining loop.
+        needs_previous: The states, out of the hidden state and the followers, whose old values the remaining loop reads.
     """
 
     states: tuple[State, ...]
@@ -61,8 +61,8 @@ class Remainder:
 def remainder(loop: ScanView, match: CellMatch) -> Remainder | None:
     """Return the part of the loop that remains when a native node replaces the cell.
 
-    If this part needs the cell state in each step, the cell state remains a state of the loop. The loop can compute it cheaply,
-    because it scans the hidden states. Return None if the cell also has a mask, because this combination is not supported.
+    If this part needs the cell state in each step, the cell state remains a state of the loop. This is cheap, because the remaining
+    loop scans the hidden states. But for a cell with a mask this is not supported, and the function returns None.
     """
     cell, mask = match.cell, match.mask
     copied = through_identity(cell.hidden.next)

@@ -29,7 +29,7 @@ class TooComplex(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Activation:
-    """``function`` applied to ``of``. It is an activation of a recurrent operator, Exp or Clip."""
+    """``function(of)``. The function is an activation of a recurrent operator, ``Exp`` or ``Clip``."""
 
     function: Function
     of: "Polynomial"

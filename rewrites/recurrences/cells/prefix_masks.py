@@ -22,9 +22,9 @@ _MOVES = ("Identity", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 def lengths_behind(mask: ir.Value, opset: int) -> ir.Value | None:
     """Return the lengths if ``mask`` is the comparison of step numbers with lengths, else None.
 
-    ``mask`` is a bool tensor [steps, rows, 1]. If a row has the length n, its mask is True in the steps 0 to n - 1 only. The lengths
-    are integers of the shape [rows, 1], [1, rows] or [1, 1]. They may be negative, or larger than the number of steps. ``opset``:
-    at least 11.
+    ``mask`` is a bool tensor [steps, rows, 1]. For a row of length n, it is True in the steps 0 to n - 1 only. The lengths are
+    integers of the shape [rows, 1], [1, rows] or [1, 1]. They may be negative, or larger than the number of steps. ``opset``: at
+    least 11.
     """
     axis: int | None = 0
     value = mask

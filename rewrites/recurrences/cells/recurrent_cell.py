@@ -113,10 +113,10 @@ def _native_node_patch(loop: ScanView, match: CellMatch, ctx: Context) -> Patch 
 def _no_cell_reason(loop: ScanView, opset: int) -> NotApplicable:
     """Return the reason why ``loop`` is no recurrent cell: an unsuitable operator, state or equation.
 
-    A quantized state is unsuitable. With dynamic quantization, the results of a DynamicQuantizeLSTM would differ too much. It was
-    measured to quantize its input once, by the range of all steps, and the state by the range of the rows of one thread. Its
-    results, which are up to 1, differ by 0.01 to more than 1 from those of a loop that quantizes in each step. For static
-    quantization, the operator would need a constant scale, which it does not have.
+    A quantized state is unsuitable, because a DynamicQuantizeLSTM quantizes differently. Measurements show that this operator
+    quantizes its input once, by the range of all steps, and the state by the range of the rows of one thread. Its results, which
+    are up to 1, differ by 0.01 to more than 1 from those of a loop that quantizes in each step. For static quantization, the
+    operator would need a constant scale, which it does not have.
     """
     states = [state for state in loop.states if state.inner.dtype is not None and state.inner.dtype.is_floating_point()]
     inner = [state.inner for state in loop.states]
@@ -231,7 +231,7 @@ def _evaluate(
 
 
 def _add_constant(value: ir.Value, constants: dict[ir.Value, np.ndarray], nodes: list[ir.Node], depth: int) -> bool:
-    """Add the array of ``value`` to ``constants``, or its nodes to ``nodes``; False if it is not constant."""
+    """Collect the array of ``value``, or the nodes that compute it. Return False if it is not constant."""
     node, array = value.producer(), const_array(value, limit=1 << 31)
     if value in constants or node in nodes:
         return True

@@ -124,7 +124,8 @@ def _concat(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
 def _common_lead(reading: Reading, parts: Sequence[Features]) -> Dims | None:
     """Return the leading axes common to all ``parts`` of a Concat, or None if they differ.
 
-    If a part has a leading axis of unknown size, the sources of this part are recorded to have the size in the other parts.
+    A leading axis may have an unknown size in one part and a known size in another part. The known size is then recorded for the
+    sources of the first part, too.
     """
     dims: list[int | str | None] = list(parts[0].dims)
     for part in parts[1:]:
