@@ -157,8 +157,8 @@ class RewriteReport:
         operators_before, operators_after: The number of nodes of each type, including those in bodies.
         messages: Facts about the complete model, such as inlined functions.
         nodes: The recurrent nodes that onnxruntime cannot run unchanged.
-        cells: Recurrent nodes that ortscan's library runs if the library is registered, and others, with reasons why it does not.
-        pairs: Recurrent nodes that were reversed or joined into a bidirectional node, and others, with the reasons why not.
+        cells: Reports on recurrent nodes. ``fired``: ortscan's library runs the node if registered. ``reasons``: why it does not.
+        pairs: Reports on recurrent nodes. ``fired``: the node was reversed or joined into a bidirectional one. ``reasons``: why not.
         migrated: True if the opset changed.
         fixed: True if sizes were fixed.
         flattened: The number of Ifs that were replaced by nodes that run both branches.

@@ -1,6 +1,7 @@
-"""Vetoes: each forbids a rule that crashed or returned a wrong result to change a loop or node.
+"""Vetoes. Each veto forbids a rule to change a certain loop or node, or all loops and nodes.
 
-If an exception in a rule shows a defect of the rule, ``Vetoes.blaming`` creates a veto against the rule.
+A veto says that a result of the rule was wrong, that the runtime cannot run the result, or that the rule itself failed. If a rule
+fails with an exception, ``Vetoes.blaming`` creates the veto.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +39,7 @@ class Veto:
     Args:
         rule: The name of the rule.
         where: The path of the loop or node, or empty if the veto holds for all loops and nodes.
-        after: The number of patches after which the veto takes effect: with 3, the rule may still make the first 3 patches.
+        after: The veto takes effect when the run has applied this number of patches, by any rules.
         why: What was wrong with the result.
     """
 
@@ -83,7 +84,7 @@ class Vetoes:
 
     @contextmanager
     def blaming(self, rule: str, where: str) -> Iterator[None]:
-        """Turn exceptions in the ``with`` block that a defect of ``rule`` caused into RuleFailed.
+        """Raise RuleFailed in place of an exception in the ``with`` block that shows a defect of ``rule``.
 
         Other exceptions pass unchanged: errors that ortscan raises on purpose, exceptions of foreign code, MemoryError and
         RecursionError. ``where`` is the loop or node that the rule works on.

@@ -84,7 +84,7 @@ def same(left: ir.Shape | None, right: ir.Shape | None) -> bool:
 def differ(left: ir.Shape | None, right: ir.Shape | None) -> bool:
     """Return True if two shapes are known to differ in their ranks or in a size.
 
-    Two sizes are known to differ if both are numbers.
+    Two sizes are known to differ only if both are numbers, and these numbers differ.
     """
     if left is None or right is None:
         return False

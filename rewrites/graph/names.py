@@ -40,9 +40,9 @@ class Names:
         return frozenset(self._taken)
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Prevent that new values get ``names``, the names of removed values.
+        """Reserve ``names``, the names of removed values, so that no new value gets one of them.
 
-        Values of the original and the rewritten model are compared by name, so a new value would be taken for the removed value.
+        Values of the original and the rewritten model are compared by name. Such a new value would be compared with the removed one.
         """
         self._taken.update(dict.fromkeys(set(names) - self._taken.keys(), 1))
 

@@ -88,7 +88,7 @@ def through_identity(value: ir.Value | None) -> ir.Value | None:
 def producer_of(value: ir.Value | None, *op_types: str) -> ir.Node | None:
     """Return the node that computes ``value`` if its operator is in ``op_types``, else None.
 
-    Only standard operators are returned. If ``op_types`` is empty, any standard operator is.
+    If ``op_types`` is empty, any standard operator is allowed. Return None for operators of other domains.
     """
     node = None if value is None else value.producer()
     return node if node is not None and node.domain == "" and (not op_types or node.op_type in op_types) else None
