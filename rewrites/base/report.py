@@ -158,7 +158,7 @@ class RewriteReport:
         messages: Facts about the complete model, such as inlined functions.
         nodes: The recurrent nodes that onnxruntime cannot run unchanged.
         cells: Reports on recurrent nodes. ``fired``: ortscan's library runs the node if registered. ``reasons``: why it does not.
-        pairs: Reports on recurrent nodes. ``fired``: the node was reversed or joined into a bidirectional one. ``reasons``: why not.
+        pairs: Reports on recurrent nodes. ``fired``: the node was reversed or joined with another node. ``reasons``: why not.
         migrated: True if the opset changed.
         fixed: True if sizes were fixed.
         flattened: The number of Ifs that were replaced by nodes that run both branches.

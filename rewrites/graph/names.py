@@ -42,7 +42,8 @@ class Names:
     def reserve(self, names: Iterable[str]) -> None:
         """Reserve ``names``, the names of removed values, so that no new value gets one of them.
 
-        Values of the original and the rewritten model are compared by name. Such a new value would be compared with the removed one.
+        Values of the original and the rewritten model are compared by name. A new value with a reserved name would be compared with
+        the removed value.
         """
         self._taken.update(dict.fromkeys(set(names) - self._taken.keys(), 1))
 

@@ -141,8 +141,8 @@ class Cell(Equations):
         hidden: The hidden state.
         cell: The cell state of an LSTM.
         sources: The keys and widths of the scanned values. Concatenated in this order, these values are the input of the cell.
-        recipes: How to assemble the arrays that depend on run-time weights, by the name of the array, such as "w". The cell itself
-            holds example numbers for these arrays.
+        recipes: Maps the name of each array that depends on run-time weights, such as "w", to its recipe. The field of the cell
+            with this name holds example numbers.
     """
 
     hidden: State

@@ -33,12 +33,14 @@ class Equations:
     """The weights and attributes of a recurrent operator. All arrays are float64.
 
     Args:
+        op_type: RNN, GRU or LSTM.
         w: The input weights, [gates * hidden, input width].
         r: The recurrent weights, [gates * hidden, hidden].
         wb: The input bias, [gates * hidden].
         rb: The recurrent bias, [gates * hidden].
         functions: The activations in the operator's order.
         peepholes: The peephole weights of i, o and f, [3 * hidden], or None.
+        linear_before_reset, input_forget: The attributes of the operator with these names.
     """
 
     op_type: str

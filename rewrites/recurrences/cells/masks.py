@@ -1,4 +1,4 @@
-"""Find masks, the conditions under which rows keep their states.
+"""Find masks: conditions that decide which rows take a step, and which rows keep their states.
 
     h' = Where(m, f(x, h), h)    or    m * f(x, h) + (1 - m) * h
 
@@ -47,10 +47,10 @@ class Mask:
         return self.kept.are_same(state.next, state.inner)
 
     def value_when_inactive(self, value: ir.Value) -> np.ndarray | State | None:
-        """Return the contents of ``value`` in rows that do not take the step.
+        """Return what ``value`` holds in rows that do not take the step, or None if this is unknown.
 
         Returns:
-            An array if ``value`` is constant in these rows. A state if ``value`` equals this state before the step. Otherwise None.
+            An array if ``value`` is constant in these rows; a state if ``value`` equals the old value of this state.
         """
         whole = self.kept.whole(value)
         if whole is None:

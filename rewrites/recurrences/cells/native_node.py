@@ -8,15 +8,15 @@ activation parameters have an entry only for activations that have the parameter
 
 onnxruntime's recurrent nodes abort or return uninitialised memory if the input has no steps or no rows (an empty batch). Only an
 RNN without a mask can run without rows. If an empty input is possible, an If runs the node only on inputs that are not empty.
-For an empty batch, the other branch returns the same result as the loop. For zero steps, it returns the result that the ONNX
-specification defines for the loop, although onnxruntime's Scan refuses zero steps.
+For an empty batch, the other branch returns the same result as the loop. For zero steps, onnxruntime's Scan would fail; the branch
+returns the result that the ONNX specification defines for the loop.
 
     steps of a row   a . b c .      ->   a b c    through the node with sequence length 3    ->   h1 h1 h2 h3 h3
 
 With a mask, a row takes only some steps. A stable sort moves these steps to the start, and the node's results are moved back to the
-original steps. Before the first step that a row takes, the row has its initial state. The results equal those of the loop for every
-mask, because no result beyond the sequence length of a row is used. If the mask compares step numbers with lengths, the node takes
-these lengths, and nothing is sorted.
+original steps. In the steps before the first step that it takes, a row has its initial state. The results equal those of the loop
+for every mask, because no result beyond the sequence length of a row is used. If the mask is the comparison of step numbers with
+lengths, these lengths become the ``sequence_lens`` of the node, and nothing is sorted.
 
 Works around ORT-RECURRENT-LAYOUT, ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS and
 ORT-RECURRENT-EMPTY-ROW.

@@ -2,7 +2,7 @@
 
     value = affine + sum over products of coefficient * atom * atom * ...
 
-An atom is an activation of another polynomial, or a linear map that is multiplied by another atom. Coefficients are numbers for
+An atom is an activation of another polynomial, or a linear map that is multiplied by another atom. A coefficient has one number for
 each feature. For example, ``n + z * (h - n)`` and ``(1 - z) * n + z * h`` have the same normal form.
 """
 

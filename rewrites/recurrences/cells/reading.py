@@ -66,7 +66,7 @@ class Reading:
     def learn_same(self, size: int | str, other: int | str) -> None:
         """Record that two sizes must be equal.
 
-        Values that were already read keep the old sizes, so the caller reads the body again.
+        Values that were read before keep the old sizes. So the caller must read the body again.
         """
         first, second = self._settled(size), self._settled(other)
         if isinstance(first, str) and first != second and second is not None:
@@ -112,9 +112,9 @@ class Reading:
         return Polynomial.constant(flat) if abstract.ndim == 1 else None
 
     def are_same(self, value: ir.Value, other: ir.Value, *, axes: bool = False) -> bool:
-        """Return True if both values have the same type and hold the same numbers in each row.
+        """Return True if ``value`` and ``other`` have the same type and hold the same numbers in each row.
 
-        Their shapes may differ in axes of size 1, unless ``axes`` is True.
+        The shapes of the two values may differ in axes of size 1, unless ``axes`` is True.
         """
         first, second = self.features(value), self.features(other)
         if value.dtype != other.dtype or first is None or second is None or rows_of(first.dims) != rows_of(second.dims):
