@@ -1,6 +1,6 @@
 """Code that all packages may use and that does not depend on graphs.
 
-It contains errors, refusals as values, printable names, abilities of a target, and the report.
+It contains errors, reasons why a rule does not apply, printable names, the abilities of a target, and the report.
 """
 
 __all__: list[str] = []

@@ -1,8 +1,8 @@
 """The abilities of a target, the limits of unrolling, and the costs of operators in ns.
 
 ``python -m ortscan bench --calibrate FILE`` measures the costs. The defaults were measured with onnxruntime 1.32 on one core of a
-server CPU. They are rounded in favour of loops. So if another form is cheaper than a loop by these defaults, it should be faster on
-any machine.
+server CPU. The defaults are rounded in favour of loops. So if a replacement of a loop is cheaper than the loop by these defaults,
+the replacement should be faster on any machine.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class Recurrent:
         peepholes: Peepholes of an LSTM.
         input_forget: An LSTM with coupled gates.
         reset_before: A GRU with ``linear_before_reset=0``.
-        lengths: Rows of different lengths.
+        lengths: A batch whose rows have different numbers of steps (``sequence_lens``).
     """
 
     activations: bool = True
@@ -37,9 +37,9 @@ class Recurrent:
     def lacking(
         self, *, activations: bool, clip: bool, peepholes: bool, input_forget: bool, reset_before: bool, lengths: bool
     ) -> str | None:
-        """Return a feature that a node has and the target does not support; None if there is no such feature.
+        """Return a phrase for a feature that a node uses but the target does not support, or None.
 
-        Each argument is True if the node has that feature.
+        Each argument is True if the node uses the feature with this name. The phrase is a text such as ``clipped gates``.
         """
         missing = [
             (self.lengths or not lengths, "rows of their own lengths"),
@@ -59,7 +59,7 @@ class Abilities:
     Args:
         control_flow: The supported operators among Scan, Loop and If.
         recurrent: The supported operators among RNN, LSTM and GRU, and their features.
-        recurrent_until: The newest opset whose recurrent operators are supported. None: every opset that loads.
+        recurrent_until: The newest opset whose recurrent operators are supported. None if all opsets are supported.
     """
 
     name: str = "cpu"
@@ -75,12 +75,12 @@ class Abilities:
 
 @dataclass(frozen=True)
 class UnrollLimits:
-    """The limits up to which loops are unrolled.
+    """The limits on unrolling. A loop above a limit is not unrolled.
 
     Args:
-        steps: The largest number of steps of an unrolled loop; None for any number.
-        nodes: The largest number of nodes that one unrolled loop may have.
-        bytes: The most bytes of constants that may be computed for the steps of one unrolled loop.
+        steps: The largest number of steps that a loop may have; None for any number.
+        nodes: The largest number of nodes that the unrolled steps of one loop may have.
+        bytes: The largest size in bytes of the constants that may be computed for the unrolled steps of one loop.
         where_it_pays: True to unroll only loops that run faster unrolled on onnxruntime's CPU kernels.
     """
 

@@ -83,9 +83,10 @@ _OURS = frozenset(
 
 
 def is_raised_by(error: BaseException, *libraries: str) -> bool:
-    """Return True if one of ``libraries`` (top-level packages) raised ``error`` because of its input.
+    """Return True if one of ``libraries`` raised ``error`` to reject its input.
 
-    Return False for errors that no input causes: MemoryError, RecursionError, KeyboardInterrupt and the like.
+    ``libraries``: names of top-level packages, such as ``"onnx"``. Return False for errors that no input causes: MemoryError,
+    RecursionError, KeyboardInterrupt and similar errors.
     """
     if _home(type(error).__module__) in libraries:
         return True
@@ -95,9 +96,9 @@ def is_raised_by(error: BaseException, *libraries: str) -> bool:
 
 
 def is_from_elsewhere(error: BaseException) -> bool:
-    """Return True if foreign code, such as a signal handler, defines the class of ``error`` or raised it.
+    """Return True if foreign code, such as a signal handler, raised ``error`` or defines its class.
 
-    Foreign code is code outside ortscan, the libraries that ortscan uses, and Python's standard library.
+    Foreign code is all code except ortscan, the libraries that ortscan uses, and Python's standard library.
     """
     return any(
         home not in _OURS and home not in sys.stdlib_module_names for home in (_home(type(error).__module__), _raised_in(error))

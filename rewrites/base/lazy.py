@@ -2,8 +2,8 @@
 
 Up to Python 3.11, each ``functools.cached_property`` has one lock for all objects of its class. So two threads may deadlock:
 
-- One thread computes a property of class A, which needs a property of class B.
-- The other thread computes this property of class B, which needs the property of class A.
+- One thread computes property ``a`` of a class A, and needs property ``b`` of a class B.
+- The other thread computes ``b`` of another object of B, and needs ``a`` of another object of A.
 
 A ``lazy`` property has no lock: both threads may compute the value, and the results are equal.
 """
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 class lazy(Generic[_T]):  # noqa: N801  # used as a decorator, like property
     """Turn a method without arguments into a property that is computed once and cached.
 
-    The objects of its class must have a ``__dict__``.
+    The class that has the property must not use ``__slots__``: the cached value is stored in the ``__dict__`` of the object.
     """
 
     def __init__(self, compute: Callable[[Any], _T]) -> None:

@@ -29,7 +29,7 @@ def one_line(text: object) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """Return ``text``, with dots instead of its middle if it has more than ``longest`` characters."""
+    """Return ``text``. If it has more than ``longest`` characters, replace its middle by dots."""
     return text if len(text) <= longest else f"{text[: longest * 2 // 3]}...{text[3 - (longest - longest * 2 // 3) :]}"
 
 
@@ -73,7 +73,7 @@ def counted(count: int, noun: str, nouns: str = "") -> str:
 def listed(names: Iterable[object], most: int = _MOST_NAMES) -> str:
     """Return the names in quotes, separated by commas.
 
-    If there are more than ``most`` names, the text ends with the number of the others: ``'a', 'b' and 7 more``.
+    If there are more than ``most`` names, list only the first ones and count the others: ``'a', 'b' and 7 more``.
     """
     every = [quoted(name) for name in names]
     more = len(every) - most
@@ -86,9 +86,9 @@ _ALIKE = 0.6
 
 
 def near_names(name: str, known: Iterable[str], most: int = 1, alike: float = _ALIKE) -> list[str]:
-    """Return up to ``most`` names of ``known`` that are similar to ``name``, the most similar first.
+    """Return at most ``most`` names of ``known`` that are similar to ``name``, the most similar first.
 
-    Case is ignored. ``alike``: how similar a name must be, from 0 to 1.
+    Case is ignored. ``alike``: the least similarity of a returned name, from 0 (any name) to 1 (only equal names).
     """
     short = [other for _, other in zip(range(_MOST_LOOKED_AT), known, strict=False) if len(other) <= _LONGEST]
     folded = {other.casefold(): other for other in reversed(short)}

@@ -9,9 +9,9 @@ _Place = TypeVar("_Place", bound=Hashable)
 
 
 def postorder(roots: Iterable[_Place], needs: Callable[[_Place], Iterable[_Place]]) -> list[_Place]:
-    """Return all items reachable from ``roots``. Each item comes after the items that it needs.
+    """Return ``roots`` and all items that they need, directly or indirectly. Needed items come first.
 
-    ``needs`` returns the items that an item needs. The search is not recursive, so chains may be long.
+    ``needs`` returns the items that an item needs directly. The search is not recursive, so chains of needs may be long.
     """
     order: list[_Place] = []
     seen: set[_Place] = set()

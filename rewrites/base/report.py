@@ -21,7 +21,7 @@ class PatchOutcome:
     Args:
         native: The recurrent operator that replaces the loop, or empty.
         on_cpu: True if the target does not support ``native``, so that it runs on onnxruntime's CPU provider.
-        under_if: True if a Scan remains, in a branch of an If. The branch runs only if there is at least one step.
+        under_if: True if a Scan remains in a branch of an If. The branch runs only if the loop has at least one step.
         unrolled: The number of unrolled steps.
         planned: The number of instructions of the plan, if the loop became a call of ortscan's library.
         is_a: A description of what the loop computes.
@@ -39,7 +39,7 @@ class PatchOutcome:
 class Fired:
     """A patch that ``rule`` applied to the loop ``loop``.
 
-    ``number``: its position among the patches of the run, as ``stop_after`` counts. ``what``: what it did. ``made``: the result.
+    ``number``: the number of the patch, counted from 1 in order of application. ``what``: what the patch did. ``made``: its result.
     """
 
     number: int
@@ -73,7 +73,7 @@ class Advice:
         text: The advice in one line.
         when: The condition under which the option helps, or empty.
         seconds: The times of a run of the model without and with the option; None if not measured.
-        at: The sizes of dimensions in the measured runs.
+        at: The sizes of the dimensions in the measured runs, by name.
     """
 
     flags: str
@@ -100,7 +100,7 @@ class LoopReport:
         reasons: The reasons why the loop remains, the most important first; empty for a removed loop.
         notes: Assumptions and estimates, such as the memory of a vectorised part.
         unrolled_nodes: The number of nodes of the unrolled steps, if the loop is unrolled.
-        runs: A text that says where the result of the loop runs; empty if the target supports all loops.
+        runs: What the loop became, and whether the target or the CPU runs it; empty if the target runs all operators.
         is_a: What the loop computes, if known: ``LSTM, forward, H=128, lengths by mask``.
         scope: The part of the exported program that the loop comes from.
         cost: A text with the measured share of the loop in the time of a run, before and after the rewrite.
@@ -157,12 +157,12 @@ class RewriteReport:
         operators_before, operators_after: The number of nodes of each type, including those in bodies.
         messages: Facts about the complete model, such as inlined functions.
         nodes: The recurrent nodes that onnxruntime cannot run unchanged.
-        cells: For recurrent nodes: that ortscan's library runs the node if it is registered, or the reasons why it does not.
-        pairs: Recurrent nodes that were reversed or joined into a bidirectional node, or the reasons why not.
+        cells: Reports on recurrent nodes. ``fired``: ortscan's library runs the node if registered. ``reasons``: why it does not.
+        pairs: Reports on recurrent nodes. ``fired``: the node was reversed or joined with another node. ``reasons``: why not.
         migrated: True if the opset changed.
         fixed: True if sizes were fixed.
         flattened: The number of Ifs that were replaced by nodes that run both branches.
-        tied: True if outputs of bodies, branches or Scans were repaired, because onnxruntime rejects them.
+        tied: True if outputs of bodies, branches or Scans were repaired because onnxruntime rejects the original outputs.
         kernel_gaps: Nodes without a kernel, if custom ops were allowed.
         changes: Patches of the complete model. They are numbered separately from ``patches``, the patches of loops.
     """
@@ -186,7 +186,7 @@ class RewriteReport:
 
     @property
     def changed(self) -> bool:
-        """Return True if the model changed, by a patch or in another way that this report contains."""
+        """Return True if a patch or another step of the run changed the model."""
         return (
             bool(self.patches or self.flattened)
             or any(fired.rule == "decide-branches" for fired in self.changes)
@@ -213,7 +213,7 @@ class RewriteReport:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Self":
-        """Return the report that is described by ``plain``, a dict that ``to_dict`` returned."""
+        """Return the report from ``plain``, the result of ``to_dict``."""
         lists = {
             "loops": [_loop(loop) for loop in plain["loops"]],
             "nodes": [NodeReport(**{**node, **_inner(node)}) for node in plain["nodes"]],

@@ -1,6 +1,7 @@
-"""Vetoes: each forbids a rule to change a loop or node, because the result was wrong.
+"""Vetoes. Each veto forbids a rule to change a certain loop or node, or all loops and nodes.
 
-If a rule raises an exception that is its own defect, this module creates a veto against the rule.
+A veto says that a result of the rule was wrong, that the runtime cannot run the result, or that the rule itself failed. If a rule
+fails with an exception, ``Vetoes.blaming`` creates the veto.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,14 +16,17 @@ __all__ = ["Lacking", "NoDefect", "RuleFailed", "Veto", "Vetoes"]
 
 
 class NoDefect(str):
-    """The ``why`` of a veto that no defect of ortscan caused. ``code``: the reason code in the report."""
+    """A text for ``Veto.why``. Its type tells that no defect of ortscan caused the veto.
+
+    ``code``: the reason code in the report.
+    """
 
     __slots__ = ()
     code: ClassVar[str]
 
 
 class Lacking(NoDefect):
-    """The ``why`` of a veto whose cause is that the runtime lacks a feature that the result needs."""
+    """A text for ``Veto.why``: the rewritten model needs a feature that the runtime lacks."""
 
     __slots__ = ()
     code = "RUNTIME"
@@ -34,8 +38,8 @@ class Veto:
 
     Args:
         rule: The name of the rule.
-        where: The loop or node. Empty: the veto holds for all loops and nodes.
-        after: The number of applied patches from which on the veto holds.
+        where: The path of the loop or node, or empty if the veto holds for all loops and nodes.
+        after: The veto takes effect when the run has applied this number of patches, by any rules.
         why: What was wrong with the result.
     """
 
@@ -49,7 +53,7 @@ class Veto:
 
 
 class RuleFailed(InvariantBroken):
-    """A rule raised an exception that is its own defect. ``veto`` forbids the rule for this loop or node."""
+    """A defect of a rule caused an exception. ``veto`` forbids the rule to change the loop or node again."""
 
     def __init__(self, message: str, veto: Veto) -> None:
         super().__init__(message)
@@ -60,14 +64,17 @@ class RuleFailed(InvariantBroken):
 class Vetoes:
     """All vetoes of one run.
 
-    ``patches`` contains a pair for each patch applied so far: the name of the rule, and the loop or node.
+    ``patches`` lists the patches applied so far, each as a pair: the name of the rule, and the path of the loop or node.
     """
 
     all: Sequence[Veto] = ()
     patches: list[tuple[str, str]] = field(default_factory=list)
 
     def on(self, rule: str, where: str) -> NotApplicable | None:
-        """Return a reason if a veto now forbids ``rule`` to change the loop or node ``where``, else None."""
+        """Return a reason if a veto forbids ``rule`` to change the loop or node ``where``, else None.
+
+        A veto counts only if ``veto.after`` patches or more have been applied.
+        """
         for veto in self.all:
             if veto.rule == rule and veto.where in (where, "") and veto.after <= len(self.patches):
                 if isinstance(veto.why, NoDefect):
@@ -77,9 +84,10 @@ class Vetoes:
 
     @contextmanager
     def blaming(self, rule: str, where: str) -> Iterator[None]:
-        """Turn an exception in the ``with`` block into RuleFailed if it is a defect of ``rule``.
+        """Raise RuleFailed in place of an exception in the ``with`` block that shows a defect of ``rule``.
 
-        Other exceptions pass: refusals on purpose, exceptions of foreign code, and exhausted memory or stack.
+        Other exceptions pass unchanged: errors that ortscan raises on purpose, exceptions of foreign code, MemoryError and
+        RecursionError. ``where`` is the loop or node that the rule works on.
         """
         try:
             yield

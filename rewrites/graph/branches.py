@@ -28,15 +28,19 @@ def write_if(
     *,
     unlike: bool = False,
 ) -> tuple[ir.Value, ...]:
-    """Emit an If, and return its results. They have the types and shapes of the results of ``then``.
+    """Add an If to the builder ``b``.
 
     Args:
         b: The builder that gets the If.
         condition: A tensor of one boolean.
-        then: The builder with the nodes of this branch, and the results of the branch.
-        otherwise: The builder with the nodes of the other branch, and the results of the other branch.
+        then: The builder with the nodes of the branch for True, and the results of this branch.
+        otherwise: The builder with the nodes of the branch for False, and the results of this branch.
         hint: The name on which the names of the results are based.
-        unlike: True if the branches may return different sizes. Before opset 11, the results then have unknown sizes.
+        unlike: True if the branches may return different sizes. Before opset 11, this hides the sizes of all results, because
+            onnxruntime would infer the sizes from one branch.
+
+    Returns:
+        The results of the If, with the types and shapes of the results of ``then``.
     """
     if unlike:
         then, otherwise = (
@@ -54,10 +58,11 @@ def write_if(
 
 
 def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Value:
-    """Return a copy of ``value`` whose sizes shape inference cannot find.
+    """Return a copy of ``value`` whose sizes cannot be inferred.
 
-    Before opset 11, onnxruntime would give the result of an If the sizes that it infers for one branch. A Reshape makes the copy.
-    Its shape is computed from ``flag``, any boolean that is not constant. From opset 11 on, return ``value`` itself.
+    Before opset 11, onnxruntime infers sizes for one branch of an If, and declares the result of the If with these sizes. The copy
+    prevents this. A Reshape makes the copy. Its shape is computed from ``flag``, any boolean that is not constant. From opset 11
+    on, no copy is needed, and this function returns ``value`` itself.
     """
     if b.opset >= since.IF_SIZES_APART:
         return value
@@ -68,9 +73,10 @@ def of_a_size_not_inferred(b: Builder, value: ir.Value, flag: ir.Value) -> ir.Va
 
 
 def _sized_apart(b: Builder, value: ir.Value, other: ir.Value, flag: ir.Value, *, both: bool) -> ir.Value:
-    """Hide the sizes of ``value`` by ``of_a_size_not_inferred`` if ``other`` may have different sizes.
+    """Hide the sizes of ``value`` by ``of_a_size_not_inferred`` if ``other`` may have other sizes.
 
-    ``other``: the same result of the other branch. ``both``: if True, hide the sizes only if they are known to differ.
+    ``value`` and ``other`` are the results of the two branches for one output of the If. ``both``: if True, hide the sizes only if
+    the two shapes are known to differ.
     """
     if not isinstance(value.type, ir.TensorType | None):
         return value
@@ -82,9 +88,10 @@ def _sized_apart(b: Builder, value: ir.Value, other: ir.Value, flag: ir.Value, *
 
 
 def _branch(b: Builder, part: Builder, outputs: Sequence[ir.Value], name: str) -> ir.Attr:
-    """Return the attribute ``name`` of an If: a graph of the nodes of ``part`` that returns ``outputs``.
+    """Return a branch as the attribute ``name`` of an If.
 
-    If a value occurs twice in ``outputs``, the second one is copied, because onnxruntime would return only one of them.
+    The branch has the nodes of ``part`` and returns ``outputs``. If a value occurs several times in ``outputs``, an Identity copies
+    it for each repetition, because onnxruntime would return the value only once.
     """
     outputs = [part.op("Identity", value) if value in outputs[:index] else value for index, value in enumerate(outputs)]
     nodes, part.nodes = part.nodes, []
@@ -92,14 +99,17 @@ def _branch(b: Builder, part: Builder, outputs: Sequence[ir.Value], name: str) -
 
 
 def say_has_steps(branch: ir.Graph | ir.Function | None) -> None:
-    """Mark ``branch`` as running only if there are steps, so that a loop inside it needs no guard."""
+    """Mark ``branch`` as a branch that runs only if its loop has steps.
+
+    A loop in a marked branch needs no guard against zero steps.
+    """
     assert branch is not None
     CONDITION_OF_STEPS.put(branch, True)
 
 
 def has_steps(branch: ir.Graph | ir.Function | None) -> bool:
-    """Return True if ``branch`` is marked as running only if there are steps.
+    """Return True if ``branch`` is marked as a branch that runs only if its loop has steps.
 
-    A model that was saved and loaded again has no marks. Then the prefix of the name of the branch marks it.
+    Marks are lost when a model is saved. In a loaded model, such a branch is known by the prefix of its name.
     """
     return branch is not None and (CONDITION_OF_STEPS.on(branch) or (branch.name or "").startswith(SOME_STEPS))

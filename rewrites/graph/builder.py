@@ -22,7 +22,7 @@ __all__ = ["Builder", "ConstantPool"]
 class Builder:
     """Creates nodes and collects them in order, until they are inserted into a graph.
 
-    The nodes count as users of their inputs. So a rule that built nodes and then does not apply must ``discard`` them.
+    The collected nodes count as users of their inputs. So a rule that builds nodes, but then does not apply, must ``discard`` them.
     """
 
     def __init__(self, names: Names, constants: "ConstantPool", opsets: dict[str, int], ir_version: int) -> None:
@@ -42,7 +42,10 @@ class Builder:
         version: int | None = None,
         **attributes: Any,
     ) -> ir.Value:
-        """Create a node with one output and return the output. Attributes that are None are omitted."""
+        """Create a node with one output and return the output. Attributes that are None are omitted.
+
+        ``hint`` and ``version``: see ``node``.
+        """
         return self.ops(op_type, inputs, 1, domain=domain, hint=hint, version=version, **attributes)[0]
 
     def ops(
@@ -56,7 +59,10 @@ class Builder:
         version: int | None = None,
         **attributes: Any,
     ) -> tuple[ir.Value, ...]:
-        """Create a node with ``outputs`` outputs and return them. Attributes that are None are omitted."""
+        """Create a node with ``outputs`` outputs and return them. Attributes that are None are omitted.
+
+        ``hint`` and ``version``: see ``node``.
+        """
         present = {key: value for key, value in attributes.items() if value is not None}
         return self.node(op_type, inputs, outputs, ir.convenience.convert_attributes(present), domain, hint, version)
 
@@ -81,9 +87,12 @@ class Builder:
         hint: str | None = None,
         version: int | None = None,
     ) -> tuple[ir.Value, ...]:
-        """Create a node and return its outputs. ``op``, ``ops`` and ``like`` call this function.
+        """Create a node with ``outputs`` outputs and return them.
 
-        Absent inputs at the end are dropped, because onnxruntime crashes on some nodes that have them.
+        ``op``, ``ops`` and ``like`` call this function.
+
+        ``hint``: the name on which the names of the node and its outputs are based. ``version``: the opset version of the node.
+        Absent inputs at the end of ``inputs`` are dropped, because onnxruntime crashes on some nodes that have them.
         """
         operands = list(inputs)
         while operands and operands[-1] is None:
@@ -143,8 +152,8 @@ class Builder:
 class ConstantPool:
     """The initializers that hold new constants. Equal constants share one initializer.
 
-    While a rule decides whether it applies, new constants are only collected (``looking``). If the patch of the rule is applied, it
-    adds them to the model (``put``).
+    While a rule decides whether it applies, ``looking`` collects the new constants in a list. They are not in the model yet. If the
+    rule applies, ``put`` adds them to the model.
     """
 
     def __init__(self, graph: ir.Graph, names: Names) -> None:
@@ -181,7 +190,7 @@ class ConstantPool:
             self._wanted = before
 
     def put(self, values: Iterable[ir.Value]) -> None:
-        """Add those constants of ``values`` to the main graph that it does not have yet."""
+        """Add ``values`` to the main graph as initializers. Skip values that are initializers already."""
         for value in values:
             if not value.is_initializer():
                 self._graph.register_initializer(value)

@@ -18,8 +18,8 @@ def copy_nodes(
 
     Args:
         nodes: The nodes to copy, in topological order. An Identity is not copied: its users read its input.
-        value_map: Maps values that the nodes read to the values that the copies read instead. The results of the nodes are added,
-            mapped to the results of the copies.
+        value_map: Maps values that the nodes read to the values that the copies read instead. This function adds the results of
+            the nodes, mapped to the results of the copies.
         names: The names of the model.
         suffix: The suffix of the new names.
         named: True if the copies may keep the names of dimensions. Otherwise, named dimensions become unknown.

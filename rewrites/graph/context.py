@@ -78,11 +78,14 @@ class RuleInUse(Protocol):
 
     @property
     def recognises(self) -> bool:
-        """Return True if the rule recognises a kind of recurrence and replaces the whole loop."""
+        """Return True if the rule replaces whole loops that compute a certain recurrence, such as an LSTM."""
 
     @property
     def check(self) -> "Callable[[Any, Context], object]":
-        """Return the function that tries the rule: for a subject, it returns a patch or a reason against one."""
+        """Return the function that tries the rule.
+
+        Called with a loop or node and the context, the function returns a patch, or the reason why the rule does not apply.
+        """
 
 
 @dataclass
@@ -90,16 +93,16 @@ class Context:
     """The state that all rules share while one model is rewritten.
 
     Args:
-        evaluate: Runs a small model.
-        has_kernel: Returns True if the runtime has a kernel for a node.
+        evaluate: A function that runs a small model without inputs.
+        has_kernel: A function that returns True if the runtime has a kernel for the only node of a model. None if unknown.
         names: The names of the model.
         constants: The shared constants of the model.
         rules: The rules in use. Some rules depend on what other rules would do.
         left_out: Names of rules that the caller skips.
         changes: The patches applied so far by rules on the complete model.
-        owners: Maps each nested graph to the node that contains it. A cache, which may be outdated.
-        vetoes: The patches that must not be applied.
-        written_out: The unrolled loops that must stay unrolled, by their names in reports.
+        owners: A cache that maps each nested graph to the node that contains it. Entries may be outdated.
+        vetoes: The vetoes of the run. Each forbids a rule to change a loop or node.
+        written_out: The loops that the model contains in unrolled form and that must stay so, by their names in reports.
     """
 
     model: ir.Model
@@ -127,7 +130,7 @@ class Context:
         return self.model.opset_imports.get("", 1)
 
     def if_around(self, branch: ir.Graph) -> ir.Node | None:
-        """Return the If that has ``branch`` as a branch; None if the graph is no branch of an If."""
+        """Return the If to which ``branch`` belongs, or None if the graph ``branch`` is no branch of an If."""
         owner = self.owners.get(branch)
         if owner is None or owner.graph is None or branch not in node_graphs(owner):
             self.owners.clear()
@@ -150,7 +153,7 @@ def evaluate_nodes(
 ) -> Sequence[np.ndarray] | None:
     """Run ``nodes``, which are in topological order, and return the arrays of the values ``wanted``.
 
-    ``constants``: the arrays of the values that the nodes read. Return None if the runtime fails.
+    ``constants``: the arrays of all values that the nodes read from outside. Return None if the runtime cannot run the nodes.
     """
     tensors = [ir.serde.serialize_tensor(ir.tensor(array, name=value.name)) for value, array in constants.items()]
     outputs = [onnx.helper.make_value_info(value.name or "", onnx.TypeProto()) for value in wanted]

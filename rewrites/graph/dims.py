@@ -1,7 +1,7 @@
 """Compares, combines and changes shapes.
 
-A dimension is a number, a name, or unknown. In one graph, a name means the same size everywhere, unless it has the prefix
-``VARIES``. A shape is None if its rank is unknown.
+A dimension is a number, a name, or unknown. In one graph, all dimensions of one name have the same size, except for names with the
+prefix ``VARIES``: the size of such a dimension may change from step to step of a loop. A shape is None if its rank is unknown.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ _INVENTED = "unk__"
 
 
 def is_made_up(name: str) -> bool:
-    """Return True if ortscan or onnx's inference invented the name of a dimension."""
+    """Return True if ortscan or onnx's shape inference invented ``name``, the name of a dimension."""
     return name.startswith((FREE, VARIES, _INVENTED))
 
 
@@ -54,13 +54,13 @@ def varies(dim: Dim) -> bool:
 def is_unknown(dim: Dim) -> bool:
     """Return True if ``dim`` is neither a number nor a name of the model.
 
-    A name that onnx's inference invented counts as unknown.
+    A dimension whose name was invented by onnx's shape inference counts as unknown.
     """
     return not isinstance(dim, int) and (dim.value is None or dim.value.startswith(_INVENTED))
 
 
 def is_one_size(dim: Dim) -> bool:
-    """Return True if ``dim`` is a number, or a name that means the same size everywhere."""
+    """Return True if ``dim`` has the same known size, as a number or a name, in all steps of a loop."""
     return not is_unknown(dim) and not varies(dim)
 
 
@@ -82,7 +82,10 @@ def same(left: ir.Shape | None, right: ir.Shape | None) -> bool:
 
 
 def differ(left: ir.Shape | None, right: ir.Shape | None) -> bool:
-    """Return True if two shapes are known to differ: in their ranks, or in two numbers at the same position."""
+    """Return True if two shapes are known to differ in their ranks or in a size.
+
+    Two sizes are known to differ only if both are numbers, and these numbers differ.
+    """
     if left is None or right is None:
         return False
     pairs = zip(left.dims, right.dims, strict=False)
@@ -90,10 +93,10 @@ def differ(left: ir.Shape | None, right: ir.Shape | None) -> bool:
 
 
 def meet(shapes: Sequence[ir.Shape | None], unlike: _Known = lambda _: None) -> ir.Shape | None:
-    """Return a shape that is correct for all ``shapes``: it keeps the sizes that are equal in all of them.
+    """Return a shape that fits all ``shapes``. For example, [2, 3] and [2, 4] give [2, unknown].
 
-    ``unlike`` maps unequal sizes of an axis to the size to use, by default an unknown size. Return None if the ranks differ or are
-    unknown.
+    A size that is equal in all shapes is kept. For an axis with unequal sizes, ``unlike`` is called with these sizes and returns
+    the size to use; by default this is unknown. Return None if the ranks differ or a rank is unknown.
     """
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes) or len({len(shape) for shape in known}) != 1:
@@ -103,9 +106,10 @@ def meet(shapes: Sequence[ir.Shape | None], unlike: _Known = lambda _: None) -> 
 
 
 def refined(*shapes: ir.Shape | None) -> ir.Shape | None:
-    """Combine several ``shapes`` that are known for one value: use the first known size of each axis.
+    """Combine several ``shapes`` of one value: use the first known size of each axis.
 
-    Shapes whose rank differs from the rank of the first one are ignored.
+    For example, [unknown, 3] and [2, unknown] give [2, 3]. Shapes that are None, and shapes whose rank differs from the first rank,
+    are ignored.
     """
     known = [shape for shape in shapes if shape is not None]
     alike = [shape_dims(shape) for shape in known if len(shape) == len(known[0])]
@@ -114,14 +118,17 @@ def refined(*shapes: ir.Shape | None) -> ir.Shape | None:
 
 
 def forgotten(shape: ir.Shape | None, which: Callable[[Dim], bool]) -> ir.Shape | None:
-    """Return ``shape`` with unknown dimensions instead of those for which ``which`` returns True."""
+    """Return ``shape`` with unknown dimensions in place of all for which ``which`` returns True."""
     if shape is None or not any(map(which, shape.dims)):
         return shape
     return ir.Shape([None if which(dim) else dim for dim in shape.dims])
 
 
 def without_names(shape: ir.Shape | None) -> ir.Shape | None:
-    """Return ``shape`` with unknown dimensions instead of names. In other graphs, a name may mean another size."""
+    """Return ``shape`` with each name replaced by an unknown dimension.
+
+    This makes the shape valid in other graphs, in which the name may mean another size.
+    """
     return forgotten(shape, lambda dim: not isinstance(dim, int))
 
 

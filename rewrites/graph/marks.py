@@ -1,7 +1,7 @@
 """Marks: facts attached to nodes, values and graphs while a model is rewritten.
 
-Marks are never written to a file. A new node has no marks. If it is a copy of a node, or computes the same, ``carry`` copies the
-marks of that node to it.
+Marks are never written to a file. A new node has no marks. If a new node replaces or copies an old node, ``carry`` copies the marks
+of the old node to the new node.
 """
 
 from collections.abc import Hashable, Iterable
@@ -50,7 +50,7 @@ class Marked(Protocol):
 
     @property
     def meta(self) -> Any:
-        """Return the recorded facts. The keys of this dictionary are the keys of marks."""
+        """Return a dictionary that maps the keys of marks to the recorded facts."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,10 @@ class Mark(Generic[T]):
         bearer.meta[self.key] = fact
 
     def put_new(self, bearer: Marked, fact: T) -> T:
-        """Attach ``fact`` unless ``bearer`` already has a fact of this kind. Return the fact that it has now."""
+        """Attach ``fact`` unless ``bearer`` already has a fact of this kind.
+
+        Return the fact that ``bearer`` had before, or ``fact`` if it had none.
+        """
         kept: T = bearer.meta.setdefault(self.key, fact)
         return kept
 
@@ -84,7 +87,7 @@ class Mark(Generic[T]):
 
 
 def carry(old: Marked, new: Marked) -> None:
-    """Copy all facts of ``old`` to ``new``, which is its copy or replacement."""
+    """Copy all facts of ``old`` to ``new``, the copy or replacement of ``old``."""
     new.meta.update(old.meta)
 
 
@@ -126,7 +129,7 @@ CONDITION_OF_STEPS = Mark[bool]("ortscan.has_steps")  # on a branch: it runs for
 
 
 def hand_on(old: ir.Node, new: ir.Node) -> None:
-    """Pass the report entry of ``old`` on to ``new``, because ``new`` replaces the same loop of the original model."""
+    """Give ``new`` the report entry of ``old``, because both replace the same loop of the original model."""
     entry = REPORT.of(old)
     if entry is not None:
         REPORT.put(new, entry)
@@ -135,7 +138,7 @@ def hand_on(old: ir.Node, new: ir.Node) -> None:
 def mark_unrolled(nodes: Iterable[ir.Node], loop: ir.Node) -> None:
     """Mark ``nodes`` as nodes of the unrolled steps of ``loop``.
 
-    A node that came from an inner loop keeps the mark for the inner loop.
+    A node that is already marked as a node of an unrolled inner loop keeps its mark.
     """
     entry = REPORT.of(loop)
     if entry is not None:

@@ -1,7 +1,7 @@
 """Creates fresh names, which are unique in the model.
 
-It is not enough that names are unique in each graph: if a body and an outer graph use the same name, onnxruntime refuses the model
-for some orders of the nodes.
+Names must be unique in the whole model, not only in each graph. If a body and an outer graph use the same name, onnxruntime refuses
+the model for some orders of the nodes.
 
 Works around ORT-INNER-NAMES and ORT-NODE-NAMES.
 """
@@ -40,9 +40,10 @@ class Names:
         return frozenset(self._taken)
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Never use ``names``, the names of removed values, for new values.
+        """Reserve ``names``, the names of removed values, so that no new value gets one of them.
 
-        A new value with such a name would be compared with the removed value of the original model.
+        Values of the original and the rewritten model are compared by name. A new value with a reserved name would be compared with
+        the removed value.
         """
         self._taken.update(dict.fromkeys(set(names) - self._taken.keys(), 1))
 

@@ -1,7 +1,8 @@
 """Infers the types and shapes of the results of single nodes.
 
 onnx's schemas infer standard operators, and ``infer_contrib`` infers some operators of onnxruntime (com.microsoft). A rule may also
-infer shapes to find out whether it applies. These shapes are removed again, and set only if the patch of the rule is applied.
+infer shapes to find out whether it applies. ``restore_shapes`` then removes these shapes. If the patch of the rule is applied,
+``put_shapes`` sets them.
 
 Works around ONNX-AXES-WITHOUT-SHAPE.
 """
@@ -156,7 +157,10 @@ def shapes_of(values: Iterable[ir.Value]) -> dict[ir.Value, ir.Shape | None]:
 
 
 def restore_shapes(before: LearnedShapes) -> dict[ir.Value, ir.Shape | None]:
-    """Set each value's shape to its shape in ``before``. Return the shapes that are replaced by others."""
+    """Set the shape of each value to its shape in ``before``.
+
+    Return the shapes that were removed by this: for each value whose shape changed, its shape at the time of the call.
+    """
     learned = {value: value.shape for value, shape in before.items() if value.shape is not shape}
     put_shapes({value: before[value] for value in learned})
     return learned
@@ -172,7 +176,7 @@ def put_shapes(shapes: LearnedShapes) -> None:
 def shapes_kept(values: Iterable[ir.Value]) -> Iterator[dict[ir.Value, ir.Shape | None]]:
     """Save the shapes of ``values``, and restore these shapes at the end of the context.
 
-    Yield the saved shapes. The caller may add further values with their shapes, which are then restored too.
+    Yield the saved shapes by value. The caller may add other values with shapes; these shapes are set at the end, too.
     """
     before = shapes_of(values)
     try:
@@ -182,9 +186,9 @@ def shapes_kept(values: Iterable[ir.Value]) -> Iterator[dict[ir.Value, ir.Shape 
 
 
 def infer_afresh(node: ir.Node, infer: Callable[[ir.Node], None]) -> dict[ir.Value, ir.Shape | None]:
-    """Return the shapes that ``infer`` infers for the results of ``node`` from scratch.
+    """Infer the shapes of the results of ``node`` as if no result had a shape yet, and return them.
 
-    The shapes in the model do not change.
+    ``infer``: a function that sets the missing shapes of the results of a node. The shapes in the model do not change.
     """
     with shapes_kept(node.outputs):
         put_shapes(dict.fromkeys(node.outputs))
@@ -193,9 +197,10 @@ def infer_afresh(node: ir.Node, infer: Callable[[ir.Node], None]) -> dict[ir.Val
 
 
 def learn_shapes(body: ir.Graph, changed: Set[ir.Node], opsets: dict[str, int], ir_version: int) -> None:
-    """Repeat shape inference for results of the ``changed`` nodes of ``body`` whose shapes are incomplete.
+    """Repeat shape inference for ``changed`` nodes of ``body`` that have a result of incomplete shape.
 
-    If this changes a shape, repeat it for the nodes that read the value, too. Only sizes that are numbers are added.
+    If the shape of a result changes, repeat the inference for the nodes that read the result, too. Only sizes that are numbers are
+    added to shapes.
     """
     waiting = set(changed)
     for node in body if waiting else ():

@@ -35,7 +35,10 @@ def can_copy(value: ir.Value, opset: int) -> bool:
 
 
 def replace_value(old: ir.Value, new: ir.Value, names: Names) -> None:
-    """Replace ``old`` by ``new`` in all nodes and graph outputs. A graph output keeps its name, type and shape."""
+    """Replace ``old`` by ``new`` in all nodes and graph outputs.
+
+    A graph output keeps its name, type and shape.
+    """
     if old.is_graph_output():
         replace_output(old, new, names)
     for node, index in old.uses():
@@ -43,11 +46,11 @@ def replace_value(old: ir.Value, new: ir.Value, names: Names) -> None:
 
 
 def replace_output(old: ir.Value, new: ir.Value, names: Names) -> None:
-    """Let the graph of ``old`` return ``new`` in its place, with the name, type and shape of ``old``.
+    """Replace the graph output ``old`` by ``new``. The output keeps its name, type and shape.
 
-    ``old`` gets another name. ``new`` itself becomes the output if a node of the same graph computes it and it is no output yet.
-    Otherwise, an Identity copies ``new``, so that every output has its own node. If the graph returns ``old`` twice, both outputs
-    are replaced.
+    ``old`` gets a new name. ``new`` itself becomes the output if a node of the same graph computes ``new`` and ``new`` is no output
+    yet. Otherwise, an Identity copies ``new``, and the copy becomes the output. So every output has its own node. If the graph
+    returns ``old`` several times, all these outputs are replaced.
     """
     graph = old.graph
     assert isinstance(graph, ir.Graph)
@@ -64,7 +67,10 @@ def replace_output(old: ir.Value, new: ir.Value, names: Names) -> None:
 
 
 def take_over(old: ir.Value, new: ir.Value, names: Names) -> None:
-    """Replace ``old`` by ``new`` in all its uses. ``new`` gets the name, type and shape of ``old``."""
+    """Replace ``old`` by ``new`` in all nodes and graph outputs.
+
+    ``new`` gets the name, type and shape of ``old``.
+    """
     public, old_name, new_name = old.is_graph_output(), old.name, new.name
     new.type = old.type if old.type is not None else new.type
     new.shape = old.shape if old.shape is not None else new.shape
@@ -88,7 +94,10 @@ def move_before(anchor: ir.Node, nodes: Sequence[ir.Node], names: Names) -> None
 
 
 def take_out(nodes: Sequence[ir.Node], names: Names) -> None:
-    """Remove ``nodes`` of one graph from it. Make the names of nodes and results unique in the model."""
+    """Remove ``nodes``, which must be nodes of one graph, from this graph.
+
+    Make the names of the nodes and their results unique in the model.
+    """
     if nodes and nodes[0].graph is not None:
         nodes[0].graph.remove(nodes)
     for node in nodes:
@@ -101,8 +110,8 @@ def take_out(nodes: Sequence[ir.Node], names: Names) -> None:
 def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int = 0) -> None:
     """Move the initializers of at least ``least`` bytes from ``body`` and its nested graphs to ``main``.
 
-    onnxruntime can set initializers of the main graph by name, but not those of a body. Besides, a node that is moved out of a body
-    needs its weights outside, too.
+    There are two reasons: onnxruntime can set the initializers of the main graph by name, but not those of a body. And a node that
+    is moved out of a body cannot read the initializers of the body.
     """
     for graph in [body, *inner_graphs(body)]:
         for value in list(graph.initializers.values()):
@@ -118,10 +127,11 @@ def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int =
 
 
 def dequantize_outside(body: ir.Graph, main: ir.Graph, names: Names) -> None:
-    """Move each DequantizeLinear of ``body`` and its nested graphs that reads only constants to ``main``.
+    """Move DequantizeLinear nodes of constants from ``body`` and its nested graphs to ``main``.
 
     onnxruntime refuses the model if the weights of a product are outside the graph of their DequantizeLinear. A DequantizeLinear
-    stays if the other operand of its product is dequantized too, because onnxruntime then multiplies the integers.
+    stays if the other operand of the product is also the result of a DequantizeLinear, because onnxruntime then multiplies the
+    integers directly.
     """
     for graph in [body, *inner_graphs(body)]:
         for node in [node for node in graph if node.op_type == "DequantizeLinear" and not node.outputs[0].is_graph_output()]:
@@ -134,16 +144,16 @@ def dequantize_outside(body: ir.Graph, main: ir.Graph, names: Names) -> None:
 
 
 def _meets_quantized_operand(node: ir.Node) -> bool:
-    """Return True if a user of the DequantizeLinear ``node`` also reads the result of another DequantizeLinear."""
+    """Return True if a user of the DequantizeLinear ``node`` also reads another DequantizeLinear."""
     operands = [value for user, _ in node.outputs[0].uses() for value in user.inputs if value is not node.outputs[0]]
     makers = (value.producer() for value in operands if value is not None)
     return any(maker is not None and maker.op_type == "DequantizeLinear" for maker in makers)
 
 
 def remove_nodes(nodes: Iterable[ir.Node]) -> None:
-    """Remove ``nodes``, whose results nobody else uses, from their graphs.
+    """Remove ``nodes`` from their graphs. No other node may use their results.
 
-    They and all nodes nested in them do not count as users of their inputs any more.
+    The nodes, and all nodes nested in them, no longer count as users of their inputs.
     """
     doomed = list(nodes)
     by_graph: dict[ir.Graph | ir.Function, list[ir.Node]] = {}

@@ -32,10 +32,10 @@ def is_overridable(value: ir.Value) -> bool:
 
 
 def const_array(value: ir.Value | None, *, limit: int = _READABLE_BYTES) -> np.ndarray | None:
-    """Return the array of ``value`` if it is a constant, or a constant behind Identity nodes; else None.
+    """Return the array of ``value`` if it is a constant, or a copy of a constant; else None.
 
-    Two kinds of constants give None: initializers that a caller can override, and tensors of more than ``limit`` bytes. The limit
-    prevents that large weights are read by accident.
+    A copy is the result of one or more Identity nodes. Also return None for initializers that a caller can override, and for
+    tensors of more than ``limit`` bytes. The limit prevents that large weights are read by accident.
     """
     value = through_identity(value)
     if value is None or is_overridable(value):
@@ -47,7 +47,7 @@ def const_array(value: ir.Value | None, *, limit: int = _READABLE_BYTES) -> np.n
 
 
 def _tensor_of_constant(value: ir.Value) -> ir.TensorProtocol | None:
-    """Return the tensor of the Constant node that computes ``value``, or None (fast)."""
+    """Return the tensor of the Constant node that computes ``value``; None if there is no such node."""
     node = value.producer()
     attribute = node.attributes.get("value") if node is not None and node.op_type == "Constant" and node.domain == "" else None
     return (
@@ -56,7 +56,10 @@ def _tensor_of_constant(value: ir.Value) -> ir.TensorProtocol | None:
 
 
 def is_constant(value: ir.Value) -> bool:
-    """Return True if ``value`` is an initializer that no caller can replace, or the result of a Constant node."""
+    """Return True if ``value`` is an initializer or the result of a Constant node.
+
+    Return False for an initializer that a caller can override.
+    """
     return not is_overridable(value) and (value.const_value is not None or _tensor_of_constant(value) is not None)
 
 
@@ -70,7 +73,10 @@ def const_scalar(value: ir.Value | None) -> int | float | bool | None:
 
 
 def through_identity(value: ir.Value | None) -> ir.Value | None:
-    """Return the value that a chain of Identity nodes copies to ``value``, or ``value`` if there is none."""
+    """Return the value of which ``value`` is a copy, by one or more Identity nodes.
+
+    Return ``value`` itself if no Identity computes it.
+    """
     while value is not None:
         node = value.producer()
         if node is None or node.op_type != "Identity" or node.domain not in ("", "ai.onnx") or not node.inputs:
@@ -80,9 +86,9 @@ def through_identity(value: ir.Value | None) -> ir.Value | None:
 
 
 def producer_of(value: ir.Value | None, *op_types: str) -> ir.Node | None:
-    """Return the standard operator that computes ``value`` if its type is one of ``op_types``, else None.
+    """Return the node that computes ``value`` if its operator is in ``op_types``, else None.
 
-    If ``op_types`` is empty, any type is allowed.
+    If ``op_types`` is empty, any standard operator is allowed. Return None for operators of other domains.
     """
     node = None if value is None else value.producer()
     return node if node is not None and node.domain == "" and (not op_types or node.op_type in op_types) else None
@@ -112,7 +118,7 @@ def shape_dims(shape: ir.Shape) -> list[int | str | None]:
 
 
 def dim_of(value: ir.Value, axis: int) -> int | str | None:
-    """Return the dimension of ``value`` along ``axis``: a number, the name of a symbol, or None if unknown."""
+    """Return the size of ``value`` along ``axis``: a number, the name of a symbol, or None if unknown."""
     if value.shape is None or not -len(value.shape) <= axis < len(value.shape):
         return None
     dim = value.shape[axis]
@@ -142,9 +148,10 @@ def size_estimate(value: ir.Value, sizes: Mapping[str, int], assume: int) -> int
 
 
 def same_type(left: ir.Value, right: ir.Value) -> bool:
-    """Return True if two values have the same element type, or if one of them is not declared as a tensor.
+    """Return True unless the two values are tensors with different element types.
 
-    Exporters declare some sequences as tensors. So if only one value is declared as a tensor, the types cannot be compared.
+    Exporters declare some sequences as tensors. So if only one value is declared as a tensor, the types cannot be compared, and
+    this function returns True.
     """
     tensors = isinstance(left.type, ir.TensorType) and isinstance(right.type, ir.TensorType)
     return not tensors or left.dtype == right.dtype

@@ -1,6 +1,6 @@
-"""Iterates over all nodes and graphs of a model, several times faster than onnx_ir.
+"""Iterates over all nodes and graphs of a model, several times faster than the iterators of onnx_ir.
 
-Also checks whether the nodes are in topological order.
+This module also checks whether the nodes are in topological order.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def all_nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
 
 
 def inner_graphs(graph: ir.Graph | ir.Function) -> list[ir.Graph]:
-    """Return all graphs nested in ``graph``, without duplicates. A graph comes before the graphs nested in it."""
+    """Return all graphs nested in ``graph``, each once. A graph comes before the graphs nested in it."""
     graphs: dict[ir.Graph, None] = {}
     for node in graph:
         if node.attributes.data:
@@ -33,7 +33,7 @@ def inner_graphs(graph: ir.Graph | ir.Function) -> list[ir.Graph]:
 
 
 def inner_values(graph: ir.Graph | ir.Function) -> list[ir.Value]:
-    """Return the results of all nodes of ``graph`` and its nested graphs, and the inputs of the nested graphs."""
+    """Return the node results in ``graph`` and its nested graphs, and the inputs of the nested graphs."""
     values = [value for inner in inner_graphs(graph) for value in inner.inputs]
     return values + [value for node in all_nodes(graph) for value in node.outputs]
 

@@ -20,8 +20,9 @@ class Absent:
     """A recurrent node that the target does not run.
 
     Args:
-        where: The path to the node: the names of the nodes around it, and its own name.
-        why: The reason why the target does not run it.
+        node: The node.
+        where: The path of the node: the names of the nodes whose graphs contain the node, and the name of the node.
+        why: The reason why the target does not run the node.
     """
 
     node: ir.Node
@@ -36,9 +37,9 @@ class Absent:
 
 
 def absent_nodes(ctx: Context) -> list[Absent]:
-    """Return the recurrent nodes outside loops that the target cannot run.
+    """Return the recurrent nodes that the target cannot run and that are outside of all loops.
 
-    If the target runs loops, return an empty list.
+    Return an empty list for a target that runs loops.
     """
     target = ctx.options.target
     if target.loops:
@@ -54,9 +55,10 @@ def is_a_recurrence(node: ir.Node) -> bool:
 
 
 def lacks(node: ir.Node, target: Abilities) -> str | None:
-    """Return a phrase for reports that says what ``target`` lacks to run the recurrent ``node``.
+    """Return a phrase about the feature of the recurrent ``node`` that ``target`` lacks, or None.
 
-    Return None if the target runs the node, or if the node is not understood.
+    For a target named ``npu``, for example: ``npu runs no LSTM with peepholes``. None means that the target runs the node, or that
+    ``node`` has inputs or attributes that ortscan cannot read.
     """
     limits = target.recurrent.get(node.op_type)
     if limits is None:

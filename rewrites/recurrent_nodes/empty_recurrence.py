@@ -6,8 +6,9 @@ onnxruntime does not handle these inputs correctly. It aborts if the batch of a 
 ``sequence_lens`` has no steps. An LSTM without ``sequence_lens`` and without steps returns uninitialised memory as its cell state.
 An RNN without steps returns zeros, although its definition says that it returns the initial state.
 
-The rule applies to nodes that onnxruntime can run only because of a rewrite, and whose number of steps or rows may be 0. If a node
-has the mark ``UNSHIELDED``, the rule protects it only from sizes on which onnxruntime aborts.
+The rule applies to a node if two conditions hold: onnxruntime can run the node only because of a rewrite, and the number of steps
+or rows may be 0. A node with the mark ``UNSHIELDED`` had no protection in the original model. The rule protects such a node only
+from sizes on which onnxruntime aborts.
 
 Works around ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS and ORT-RECURRENT-NO-ROWS.
 """

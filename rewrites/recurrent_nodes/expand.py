@@ -3,9 +3,10 @@
     Y, Y_h = GRU (x, W, R)    ->    xw = x @ W' + biases,  Y_h, Y = Scan (h0, xw) body(h, xw_t) => (h', h')
 
 The product of the inputs and W is computed outside the Scan, for all steps at once. If the sequence may have no steps, the Scans
-are in a branch of an If, and the other branch returns the initial states and an empty sequence. If the rows of a batch have
-different lengths, steps after the end of a row keep its state, and their result is 0. This holds in both directions. A row without
-steps ends in its initial state.
+are in a branch of an If, and the other branch returns the initial states and an empty sequence.
+
+The rows of a batch may have different lengths. In steps after the end of a row, the row keeps its state, and its result is 0. This
+holds for both directions. A row without steps ends in its initial state.
 
 Works around ORT-SCAN-NO-STEPS, ORT-PRODUCT-OF-NOTHING and ORT-CONSTANT-BFLOAT16.
 """
@@ -34,7 +35,10 @@ _NO_CONSTANT_OF = {ir.DataType.BFLOAT16: ir.DataType.FLOAT}
 
 
 def expand(view: RecurrentNode, ctx: Context) -> None:
-    """Replace a float32 or float64 node with ``layout`` 0 by Scans, in a model of opset 9 or later."""
+    """Replace a recurrent node by one Scan per direction.
+
+    The node must compute in float32 or float64 and have ``layout`` 0. The model must have opset 9 or later.
+    """
     b = ctx.builder()
     initial, lengths = initial_states(b, view), _row_lengths(b, view)
     steps = dim_of(view.x, 0)
@@ -74,9 +78,9 @@ def as_scans(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
 
 
 def initial_states(b: Builder, view: RecurrentNode) -> list[ir.Value]:
-    """Return the initial states [directions, batch, hidden]. If the node omits a state, write zeros.
+    """Return the initial states of the node, each [directions, batch, hidden].
 
-    ``layout`` must be 0.
+    If the node omits an initial state, return a tensor of zeros for it. ``layout`` must be 0.
     """
     return [zero_state(b, view) if state is None else state for state in view.states]
 
@@ -88,7 +92,10 @@ def zero_state(b: Builder, view: RecurrentNode) -> ir.Value:
 
 
 def zeros_of(b: Builder, shape: ir.Value, kind: ir.DataType) -> ir.Value:
-    """Return a tensor of zeros with the sizes in the tensor ``shape``. ``kind``: any type except strings."""
+    """Return a tensor of zeros. ``shape`` is a tensor that holds the sizes of the returned tensor.
+
+    ``kind``: the type of the elements, any type except strings.
+    """
     by_way = _NO_CONSTANT_OF.get(kind, kind)
     if b.opset < since.CONSTANT_OF_SHAPE:
         return b.op("Expand", b.const(np.zeros(1, kind.numpy())), shape)
@@ -97,9 +104,9 @@ def zeros_of(b: Builder, shape: ir.Value, kind: ir.DataType) -> ir.Value:
 
 
 def _row_lengths(b: Builder, view: RecurrentNode) -> ir.Value | None:
-    """Return the lengths of the rows as int64; None if the node has no lengths.
+    """Return the input ``sequence_lens`` as int64, or None if the node has no such input.
 
-    At run time, the model fails if a length is negative or above the number of steps.
+    The returned tensor includes a check: a run fails if a length is negative or above the number of steps.
     """
     lengths = view.input("sequence_lens")
     if lengths is None:
@@ -110,7 +117,10 @@ def _row_lengths(b: Builder, view: RecurrentNode) -> ir.Value | None:
 def _write_scans(
     ctx: Context, b: Builder, view: RecurrentNode, initial: list[ir.Value], lengths: ir.Value | None
 ) -> list[ir.Value]:
-    """Write the Scans of all directions, and return Y and the final states."""
+    """Write the Scans of all directions, and return Y and the final states.
+
+    ``initial``: the initial states. ``lengths``: the number of steps of each row, or None if all rows take all steps.
+    """
     is_running = None if lengths is None else _running_steps(b, view, lengths)
     parts = [_direction(ctx, b, view, which, initial, is_running) for which in range(view.directions)]
     sequence = concat(b, [unsqueeze(b, part[0], [1]) for part in parts], 1)
@@ -119,7 +129,7 @@ def _write_scans(
 
 
 def _running_steps(b: Builder, view: RecurrentNode, lengths: ir.Value) -> ir.Value:
-    """Return a mask [steps, rows, 1] that is True if the step is before the end of the row."""
+    """Return a mask [steps, rows, 1] that is True in the steps before the end of a row."""
     time = count_up(b, shape_of(b, view.x, 0))
     return unsqueeze(b, b.op("Less", unsqueeze(b, time, [1]), unsqueeze(b, lengths, [0])), [2])
 
@@ -155,9 +165,10 @@ def _direction(
 
 
 def _outside(b: Builder, view: RecurrentNode, which: int) -> tuple[Weights, ir.Value]:
-    """Write the nodes of direction ``which`` that run outside its Scan.
+    """Write the nodes that run outside the Scan of one direction.
 
-    Return a pair: the weights that each step reads, and ``x @ W'`` plus the biases for all steps.
+    ``which``: the index of the direction. Return a pair: the weights that each step reads, and the stack of ``x @ W'`` plus biases
+    for all steps.
     """
     size, kind = view.hidden, view.kind
 
@@ -190,7 +201,7 @@ def _inner(ctx: Context, outer: ir.Value, name: str, dims: list[int | str | None
 
 
 def in_float32(view: RecurrentNode, ctx: Context) -> ir.Node:
-    """Replace a node by a float32 node between casts. Return the new node."""
+    """Replace a recurrent node by a float32 node between casts. Return the float32 node."""
     assert view.dtype is not None
     b, kind = ctx.builder(), int(view.dtype)
 

@@ -1,11 +1,11 @@
 """Protects a node from empty sequences by an If.
 
-One branch of the If runs the node, the other branch returns empty results. For an empty sequence, a Scan is replaced as follows:
+One branch of the If runs the node, the other branch returns the results for an empty sequence. For a Scan, the other branch is:
 
     y = Scan (h0, xs) body(h, x) => f(h, x)    ->    y = an empty stack of values with the sizes of f(h0, zeros)
 
-If the sizes of f(h, x) are unknown, the branch for empty sequences runs the nodes of f on zeros to find these sizes. In this case,
-the nodes of f must not fail for any numbers, and must have no nested graphs.
+If the sizes of f(h, x) are unknown, this branch runs one step on zeros to find the sizes. Such a step must not fail, whatever
+numbers it computes with. So this is possible only if no node of f can fail on certain numbers, and none has nested graphs.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,9 +38,9 @@ _TO_THE_END = (1 << 63) - 1
 
 
 def is_guarded(ctx: Context, graph: ir.Graph | ir.Function | None, x: ir.Value, axes: Iterable[int]) -> bool:
-    """Return True if ``graph`` is a branch of an If that checks the sizes of ``x`` along ``axes``.
+    """Return True if ``graph`` is a branch of an If that tests the sizes of ``x`` along ``axes``.
 
-    The condition of the If may instead depend on the sizes of another value that are known to equal those of ``x``.
+    The If may also test the sizes of another value, if these sizes are known to equal the sizes of ``x``.
     """
     owner = None if not isinstance(graph, ir.Graph) or graph is ctx.model.graph else ctx.if_around(graph)
     if owner is None:
@@ -52,7 +52,8 @@ def is_guarded(ctx: Context, graph: ir.Graph | ir.Function | None, x: ir.Value, 
 def _tested_sizes(value: ir.Value | None, depth: int) -> Iterator[tuple[ir.Value, tuple[int, int]]]:
     """Yield each tensor whose sizes are used to compute ``value``.
 
-    Each item is a pair (tensor, (start, end)): the sizes of the axes from ``start`` to ``end`` - 1 are used.
+    Each item is a pair (tensor, (start, end)): the sizes of the axes from ``start`` to ``end`` - 1 are used. ``depth``: the number
+    of nodes between ``value`` and the condition of the If. The search stops at a certain depth.
     """
     node = None if value is None else value.producer()
     if node is None or depth > _DEEPEST:
@@ -79,7 +80,10 @@ def _is_same_size(left: ir.Value, right: ir.Value, axis: int) -> bool:
 
 
 def guard_with_if(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch that puts a recurrent node into an If. The If skips the node if there are no steps or no rows."""
+    """Return a patch that puts a recurrent node into an If, or a reason if this is not needed or possible.
+
+    The If skips the node for inputs without steps or rows if onnxruntime does not handle these inputs correctly.
+    """
     if view.batch_first or GUARDED.on(view.node):
         return NOTHING_HERE
     free = [axis for axis in _unsafe_axes(view) if _may_be_0(view, axis)]
@@ -137,7 +141,7 @@ def _may_be_0(view: RecurrentNode, axis: int) -> bool:
 
 
 def can_run_on_zeros(loop: ScanView, opset: int) -> bool:
-    """Return True if ``step_on_zeros`` can run a step of ``loop`` to find the sizes of empty results."""
+    """Return True if ``step_on_zeros`` supports ``loop``: if a step of ``loop`` can run on zeros."""
     scans = [(scan.outer.dtype, scan.axis) for scan in loop.scan_inputs]
     outputs = [(output.inner.dtype, output.axis) for output in loop.scan_outputs]
     if any(kind in (None, ir.DataType.STRING) or axis < 0 for kind, axis in [*scans, *outputs]):
@@ -148,7 +152,10 @@ def can_run_on_zeros(loop: ScanView, opset: int) -> bool:
 
 
 def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Context) -> list[ir.Value]:
-    """Write one step of ``loop`` on the initial states and rows of zeros. Return its ``outputs``."""
+    """Write the nodes of one step of ``loop``, with the initial states and with zeros as scanned values.
+
+    Return the values of the step for the scan outputs ``outputs``. Only their sizes are of use.
+    """
     instead = {state.inner: state.initial for state in loop.states}
     for scan in loop.scan_inputs:
         shape = b.op("Shape", scan.outer)
@@ -163,7 +170,14 @@ def step_on_zeros(b: Builder, loop: ScanView, outputs: list[ScanOutput], ctx: Co
 
 
 def empty_like(b: Builder, step: ir.Value, axis: int, kind: ir.DataType) -> ir.Value:
-    """Return an empty stack: a tensor with the axes of ``step`` and an additional axis ``axis`` of size 0."""
+    """Return an empty stack of values of one step.
+
+    Args:
+        b: The builder that gets the nodes.
+        step: A value with the sizes that each stacked value would have.
+        axis: The index of the steps axis in the stack. This axis has size 0.
+        kind: The type of the elements.
+    """
     shape = b.op("Shape", step)
     sizes = [b.const([0]), slice_axis(b, shape, 0, axis, _TO_THE_END)]
     if axis:

@@ -6,7 +6,7 @@
     1 - sigmoid(x)              ->  Sigmoid(-x)
     -2 * tanh(x)                ->  ScaledTanh(-x, 2, 1)
 
-Factors of Clip are compared in float32, the type in which the body computes.
+To decide whether a Clip is a HardSigmoid, its bounds are computed in float32, the type in which the body computes.
 """
 
 import math
@@ -21,7 +21,7 @@ __all__ = ["ActivationForm", "complement", "merge_clips", "multiple", "normal_fo
 
 @dataclass(frozen=True)
 class ActivationForm:
-    """A function of a scaled argument: ``function(factor * x + added)``. ``added`` may be None."""
+    """A function of a scaled argument: ``function(factor * x + added)``, without ``added`` if it is None."""
 
     function: Function
     factor: float
@@ -31,7 +31,7 @@ class ActivationForm:
 def normal_form(function: Function) -> ActivationForm:
     """Return the normal form of ``function``.
 
-    A Clip from 0 becomes a Relu, and the factors of a HardSigmoid move into its argument.
+    A Clip with the lower bound 0 becomes a Relu. The alpha and beta of a HardSigmoid move into the argument.
     """
     if function.name in ("Clip", "Relu"):
         return ActivationForm(_clip(*_bounds(function)), 1.0)
@@ -62,9 +62,9 @@ def _bounds(function: Function) -> tuple[float, float]:
 
 
 def scaled_and_shifted(function: Function, factor: float, added: float) -> ActivationForm | None:
-    """Return ``factor * function(x) + added`` as another activation function, or None if there is none.
+    """Return one activation that equals ``factor * function(x) + added``, or None if there is none.
 
-    For example, ``0.5 * tanh(x) + 0.5`` is ``sigmoid(2 * x)``.
+    For example, ``0.5 * tanh(x) + 0.5`` equals ``sigmoid(2 * x)``.
     """
     if (factor, added) == (1.0, 0.0):
         return None
@@ -87,14 +87,14 @@ def _is_unit(factor: float, added: float, low: float, high: float) -> bool:
 
 
 def complement(function: Function) -> ActivationForm | None:
-    """Return ``1 - function(x)`` as one activation of a recurrent operator; None if there is none."""
+    """Return one activation of a recurrent operator that equals ``1 - function(x)``, or None."""
     if function.name == "Sigmoid" or (function.name == "HardSigmoid" and function.beta == 0.5):
         return ActivationForm(function, -1.0)
     return ActivationForm(function, -1.0, 1.0) if function == Function("HardSigmoid", 1.0) else None
 
 
 def multiple(function: Function, factor: float) -> ActivationForm | None:
-    """Return ``factor * function(x)`` as one activation of a recurrent operator; None if there is none."""
+    """Return one activation of a recurrent operator that equals ``factor * function(x)``, or None."""
     if factor == 1:
         return ActivationForm(function, 1.0)
     if function.name != "Tanh":

@@ -1,6 +1,6 @@
 """A recurrent cell of a loop: a rule recognises it, confirms it, and writes it as a native node.
 
-Its arrays are constants, or are assembled from parts of tensors that are known only at run time.
+The weight arrays of a cell are constants, or are assembled from parts of tensors that are known only at run time.
 """
 
 from collections.abc import Hashable, Mapping
@@ -30,7 +30,7 @@ Numbers = Mapping[ir.Value, np.ndarray]
 class Piece:
     """A part of a run-time weight: ``factor`` times the elements of ``weight`` at the flat indices ``at``.
 
-    It has the shape of ``at``.
+    The shape of the piece is the shape of ``at``. A flat index counts the elements of ``weight`` in row-major order.
     """
 
     weight: ir.Value
@@ -38,16 +38,16 @@ class Piece:
     factor: float
 
     def value(self, numbers: Numbers) -> np.ndarray:
-        """Return the elements of the piece if the weights have the contents ``numbers``."""
+        """Return the elements of the piece, computed from ``numbers``, the contents of the weights."""
         return np.asarray(self.factor * numbers[self.weight].reshape(-1)[self.at])
 
     def rectangle(self) -> tuple[int, int, bool] | None:
-        """Return where the piece lies in the weight, or None if the piece is not a rectangle of the weight.
+        """Return the position of the piece in the weight, or None if it is no rectangle of the weight.
 
-        A vector counts as one row.
+        A vector counts as a matrix of one row.
 
         Returns:
-            The first row, the first column, and True if the piece is the transpose of the rectangle.
+            The first row and the first column of the rectangle, and True if the piece is the transpose of the rectangle.
         """
         rows, columns = self._dims
         if not rows:
@@ -67,7 +67,10 @@ class Piece:
         return (1, dims[0]) if len(dims) == 1 else (dims[0], dims[1]) if len(dims) == 2 else (0, 0)
 
     def write(self, b: Builder) -> ir.Value:
-        """Write the piece as a Slice if it is a rectangle of the weight, otherwise as a Gather."""
+        """Write the nodes that compute the piece, and return it.
+
+        A rectangle of the weight is read by a Slice, any other piece by a Gather.
+        """
         rectangle = self.rectangle()
         if rectangle is None:
             piece = gather(b, reshape(b, self.weight, [-1]), b.const(self.at), 0)
@@ -99,7 +102,7 @@ class Recipe:
 
     @property
     def is_exact(self) -> bool:
-        """True if the array only copies or negates numbers of the weights."""
+        """True if each element of the array is an element of a weight, or the negative of an element."""
         return all(len(pieces) == 1 and abs(pieces[0].factor) == 1 and not constant.any() for pieces, constant in self.blocks)
 
     @property
@@ -110,11 +113,11 @@ class Recipe:
         return sum(piece.at.size for piece in pieces) - picked, picked
 
     def value(self, numbers: Numbers) -> np.ndarray:
-        """Return the array if the weights have the contents ``numbers``."""
+        """Return the array, computed from ``numbers``, the contents of the weights."""
         return np.concatenate([constant + sum(piece.value(numbers) for piece in pieces) for pieces, constant in self.blocks])
 
     def write(self, b: Builder, kind: ir.DataType) -> ir.Value:
-        """Write the array as a tensor of type ``kind``."""
+        """Write the nodes that assemble the array, and return it as a tensor of type ``kind``."""
         blocks = []
         for pieces, constant in self.blocks:
             parts = [piece.write(b) for piece in pieces]
@@ -126,7 +129,7 @@ class Recipe:
 
 
 def source_of(state: State) -> Hashable:
-    """Return the key by which linear maps refer to ``state``."""
+    """Return the key of ``state`` as a source of linear maps."""
     return ("input", state.inner.name)
 
 
@@ -137,9 +140,9 @@ class Cell(Equations):
     Args:
         hidden: The hidden state.
         cell: The cell state of an LSTM.
-        sources: The scanned values that are concatenated to the input, with their widths.
-        recipes: How to assemble the arrays that depend on run-time weights, by the name of the array, such as "w". The cell itself
-            holds example numbers for these arrays.
+        sources: The keys and widths of the scanned values. Concatenated in this order, these values are the input of the cell.
+        recipes: Maps the name of each array that depends on run-time weights, such as "w", to its recipe. The field of the cell
+            with this name holds example numbers.
     """
 
     hidden: State
@@ -164,15 +167,15 @@ class Cell(Equations):
         return tuple(function.name for function in self.functions) == DEFAULTS[self.op_type]
 
     def with_numbers(self, numbers: Numbers) -> "Cell":
-        """Return a copy of the cell with constant arrays instead of recipes.
+        """Return a copy of the cell that has constant arrays in place of recipes.
 
-        The arrays are computed for run-time weights with the contents ``numbers``.
+        The recipes compute these arrays from ``numbers``, the contents of the run-time weights.
         """
         arrays: dict[str, Any] = {name: recipe.value(numbers) for name, recipe in self.recipes.items()}
         return replace(self, recipes={}, **arrays)
 
     def without_idle_inputs(self) -> "Cell":
-        """Return the cell without inputs whose weights are all 0."""
+        """Return a copy of the cell without the sources whose weights are all 0."""
         ends = np.cumsum([width for _, width in self.sources]).tolist()
         columns = {source: self.w[:, end - source[1] : end] for source, end in zip(self.sources, ends, strict=True)}
         used = tuple(source for source in self.sources if columns[source].any())
@@ -183,8 +186,8 @@ class Cell(Equations):
         """Describe the cell for users, for example ``LSTM, forward, H=128, lengths by mask``.
 
         Args:
-            backwards: True if the last step comes first.
-            masked: True if rows keep their states in some steps.
+            backwards: True if the loop runs from the last step to the first.
+            masked: True if the cell has a mask, which lets rows keep their states in some steps.
         """
         names = dict.fromkeys(function.name for function in self.functions)
         parts = [

@@ -33,12 +33,14 @@ class Equations:
     """The weights and attributes of a recurrent operator. All arrays are float64.
 
     Args:
+        op_type: RNN, GRU or LSTM.
         w: The input weights, [gates * hidden, input width].
         r: The recurrent weights, [gates * hidden, hidden].
         wb: The input bias, [gates * hidden].
         rb: The recurrent bias, [gates * hidden].
         functions: The activations in the operator's order.
         peepholes: The peephole weights of i, o and f, [3 * hidden], or None.
+        linear_before_reset, input_forget: The attributes of the operator with these names.
     """
 
     op_type: str
@@ -58,7 +60,7 @@ class Equations:
 
     @property
     def clip(self) -> float | None:
-        """The bound on the arguments of gates, or None. The argument of an LSTM's output activation has none."""
+        """The bound on the arguments of all activations except an LSTM's output activation, or None."""
         return self.functions[0].clip
 
     @property
@@ -67,9 +69,9 @@ class Equations:
         return bool(self.wb.any() or self.rb.any())
 
     def step(self, algebra: Algebra, x: Any, h: Any, c: Any = None) -> list[Any]:
-        """Return the next states.
+        """Return the next states, the hidden state first. ``algebra`` does the computations.
 
-        ``x`` is the input, ``h`` is the hidden state, and ``c`` is the cell state of an LSTM.
+        ``x`` is the input, ``h`` is the old hidden state, and ``c`` is the old cell state of an LSTM.
         """
         wx, rh = self._products(algebra, x, self.w, self.wb), self._products(algebra, h, self.r, self.rb)
 

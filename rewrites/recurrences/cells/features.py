@@ -27,9 +27,9 @@ class Features:
     """A body value whose last axes are features, each described by a polynomial.
 
     Args:
-        dims: The leading axes. The polynomials are the same for all their indices.
-        shape: The feature axes.
-        runs: The polynomials. Each describes a run of consecutive features.
+        dims: The sizes of the leading axes. The polynomials hold for every index into these axes.
+        shape: The sizes of the feature axes.
+        runs: The polynomials. Each describes a run of consecutive features, and has the width of the run.
     """
 
     dims: Dims
@@ -56,7 +56,7 @@ class Features:
         return np.arange(self.width).reshape(self.shape)
 
     def gather(self, index: np.ndarray) -> "Features":
-        """Return the features at the flat indices ``index``, in the shape of ``index``."""
+        """Return the features at the flat indices ``index``. Their shape is the shape of ``index``."""
         flat = index.reshape(-1)
         starts = np.cumsum([0, *(run.width for run in self.runs)])
         owner = np.searchsorted(starts, flat, side="right") - 1
@@ -76,9 +76,10 @@ class Features:
         return Features(self.dims, self.shape, tuple(function(run) for run in self.runs))
 
     def combined(self, other: "Features", function: Callable[[Polynomial, Polynomial], Polynomial]) -> "Features":
-        """Apply ``function`` to pairs of runs. The shapes of both features must be the same.
+        """Apply ``function`` to each pair of a run of ``self`` and a run of ``other``.
 
-        The runs of both sides are first cut at the same features.
+        ``self`` and ``other`` must have the same feature axes. Longer runs are first cut, so that the two runs of each pair
+        describe the same features.
         """
         ends = sorted({*np.cumsum([run.width for run in self.runs]), *np.cumsum([run.width for run in other.runs])})
         bounds = list(zip([0, *ends], ends, strict=False))
@@ -86,9 +87,10 @@ class Features:
         return Features(max(self.dims, other.dims, key=len), self.shape, tuple(function(left, right) for left, right in pairs))
 
     def whole(self, begin: int = 0, end: int | None = None) -> Polynomial | None:
-        """Return features ``begin`` to ``end`` as one polynomial.
+        """Return the features ``begin`` to ``end`` - 1, by default all, as one polynomial, or None.
 
-        If they lie in several runs, join the polynomials of these runs. This needs affine polynomials; return None for others.
+        If the features lie in several runs, join the polynomials of these runs. Only affine polynomials can be joined; if one is
+        not affine, return None.
         Also return None if there are no features.
         """
         part = self.gather(np.arange(begin, self.width if end is None else end))
@@ -117,9 +119,9 @@ def rows_of(dims: Sequence[int | str | None]) -> list[int | str | None]:
 
 
 def same_lead(first: Features, second: Features) -> bool:
-    """Return True if both have the same leading axes.
+    """Return True if ``first`` and ``second`` have the same leading axes, of known sizes.
 
-    One side may have additional axes of size 1 before them.
+    One of the two may have additional axes of size 1 before these axes.
     """
     short, long = sorted((first.dims, second.dims), key=len)
     extra = len(long) - len(short)
@@ -128,7 +130,10 @@ def same_lead(first: Features, second: Features) -> bool:
 
 
 def with_same_shape(first: Features, second: Features) -> tuple[Features, Features] | None:
-    """Broadcast the feature axes of both to one shape. Return None if their leading axes may differ."""
+    """Broadcast ``first`` and ``second`` to equal feature axes.
+
+    Return None if their leading axes may differ, or if they have different numbers of feature axes.
+    """
     if not same_lead(first, second) or len(first.shape) != len(second.shape):
         return None
     shape = np.broadcast_shapes(first.shape, second.shape)
@@ -136,9 +141,9 @@ def with_same_shape(first: Features, second: Features) -> tuple[Features, Featur
 
 
 def with_constant(features: Features, array: np.ndarray) -> tuple[Features, Features] | None:
-    """Broadcast ``features`` and a constant to one shape.
+    """Broadcast ``features`` and the constant ``array`` to one shape.
 
-    Return None if the constant varies over the leading axes.
+    Return None if ``array`` varies over the leading axes, or is no array of floats.
     """
     if array.dtype.kind != "f":
         return None

@@ -3,16 +3,16 @@
     h' = f(x @ W + h @ R + b)               is an Elman RNN; GRUs and LSTMs are in ``gated_cells``
     body reads W, an input of the model     ->    LSTM(x, Transpose(Slice(W)), ...)
 
-Run-time weights are computed or fed in each run. To find where they go, the body is read several times with integers in their
-place:
+Run-time weights are computed or fed in each run. To find which element of a weight becomes which element of the cell's arrays, the
+body is read several times, each time with assumed integers as weights:
 
 * First with random integers.
-* Then, for each weight, with a different odd integer added to each of its elements. Suppose that an element of the cell's arrays
-  changes by s times the integer of one weight element. This array element is s times the weight element, plus a term that does not
-  depend on the weight.
+* Then once for each weight, with a different odd integer added to each element of this weight. Suppose that an element of an array
+  changes by s times one of these integers. Then the array element is s times the weight element to which this integer was added,
+  plus a term that does not depend on the weight.
 * Finally with new random integers, which confirm the result.
 
-Integers avoid rounding.
+Integers are used because they avoid rounding.
 """
 
 import math
@@ -66,9 +66,9 @@ def find_cells(loop: ScanView, opset: int) -> Iterator[CellMatch]:
 
 
 def _cells(reading: Interpretation) -> Iterator[Cell]:
-    """Yield each RNN, GRU and LSTM cell whose equations the states of the loop match.
+    """Yield the RNN, GRU and LSTM cells that compute the next states of the loop.
 
-    One state may match several cells.
+    A state may be the hidden state of several of these cells.
     """
     nexts: dict[State, Polynomial] = {}
     for state in reading.loop.states:
@@ -89,10 +89,10 @@ def _cells(reading: Interpretation) -> Iterator[Cell]:
 
 
 def _elman(candidate: Candidate) -> Cell | None:
-    """Return the Elman RNN that computes the state, or None.
+    """Return the Elman RNN whose hidden state is the state of ``candidate``, or None.
 
-    If f is linear, R must have no zeros. A zero means that the body may compute a unit without another unit. The native node always
-    multiplies by the whole R. If the other unit became infinite, its product with the zero would make the first unit NaN.
+    If f is linear, R must have no zeros. Where R is 0, the body may compute a unit without reading another unit. But the native
+    node multiplies all units by R: if the other unit becomes infinite, its product with 0 makes the first unit NaN.
     """
     activation = gate(candidate.next)
     weights = None if activation is None else candidate.weights(activation.of)
@@ -106,8 +106,8 @@ def _elman(candidate: Candidate) -> Cell | None:
 def _partners(components: Components, state: State) -> list[State]:
     """Return the states that may be the cell state of an LSTM with the hidden state ``state``.
 
-    * States that depend on ``state`` and on which ``state`` depends.
-    * States from which ``state`` is computed in one step, if they are in no cycle of dependencies with another state.
+    * Each state that depends on ``state`` and on which ``state`` depends.
+    * Each state that is read to compute the next ``state``, if it is in no cycle of dependencies with another state.
 
     Other pairs are skipped, which saves time in loops of many layers.
     """
@@ -119,9 +119,9 @@ def _partners(components: Components, state: State) -> list[State]:
 
 
 def _run_time_weights(loop: ScanView, opset: int) -> tuple[ir.Value, ...]:
-    """Return the captured tensors that may be run-time weights: floats of known shapes, but not constant.
+    """Return the captured tensors that may be run-time weights. Return () if there are too many.
 
-    Return () if there are too many.
+    These are tensors of floats that have known shapes, but are not constant.
     """
     constants, weights = ConstantReader(opset), list[ir.Value]()
     for value in captured_values(loop.body):
@@ -135,9 +135,9 @@ def _run_time_weights(loop: ScanView, opset: int) -> tuple[ir.Value, ...]:
 
 
 def _cells_of_weights(weights: tuple[ir.Value, ...], find: Callable[[Numbers], list[CellMatch]]) -> Iterator[CellMatch]:
-    """Yield the cells that are recognised for any contents of ``weights``.
+    """Yield the cells that are recognised independently of the contents of ``weights``.
 
-    ``find`` takes contents of the weights, and returns the cells that are recognised with them.
+    ``find`` takes assumed contents of the weights, and returns the cells that are recognised with these contents.
     """
     base, last = _numbers(weights, 1), _numbers(weights, 2)
     matches = find(base)
@@ -154,15 +154,17 @@ def _cells_of_weights(weights: tuple[ir.Value, ...], find: Callable[[Numbers], l
 
 
 def _recipes(cell: Cell, others: Sequence[Cell], base: Numbers, changes: Numbers, last: Numbers) -> dict[str, Recipe] | None:
-    """Return how to assemble each array of ``cell`` from run-time weights, or None if one cannot be.
+    """Return the recipes, by array name, of the arrays of ``cell`` that depend on run-time weights.
+
+    Return None if one of these arrays cannot be assembled from the weights.
 
     Args:
         cell: The cell as read with the weights ``base``.
-        others: The cell as read with other contents of the weights. First one cell for each weight, read with ``changes`` added
-            to this weight only. Then one more cell, read with the contents ``last`` of all weights.
+        others: The same cell as read with other weights: once for each weight, with ``changes`` added to this weight only, and at
+            the end once with ``last``.
         base: The first contents of the weights.
         changes: The integers that are added to each weight.
-        last: New contents of all weights, which confirm the result.
+        last: New contents of all weights, to confirm the recipes.
     """
     recipes = dict[str, Recipe]()
     for name in ARRAYS:
@@ -202,10 +204,10 @@ def _have_same_structure(cell: Cell, other: Cell) -> bool:
 
 
 def _recipe(array: np.ndarray, changed: Numbers, base: Numbers, changes: Numbers, block: int) -> Recipe | None:
-    """Return how to assemble ``array`` from run-time weights, or None if that is impossible.
+    """Return a recipe that assembles ``array`` from run-time weights, or None if there is none.
 
-    Try to assemble the array as one block, and as several blocks of ``block`` rows. If both are possible, return the recipe that
-    gathers fewer elements one by one.
+    First try to assemble the whole array as one block, then as several blocks of ``block`` rows. If both are possible, return the
+    recipe that gathers fewer elements one by one.
     """
     recipes = list[Recipe]()
     for size in dict.fromkeys((len(array), block)):
@@ -236,7 +238,7 @@ def _block(array: np.ndarray, changed: Numbers, base: Numbers, changes: Numbers)
 def _piece(weight: ir.Value, difference: np.ndarray, change: np.ndarray) -> Piece | None:
     """Return the piece of ``weight`` that changes by ``difference`` if the weight changes by ``change``.
 
-    Return None if there is no such piece. ``change``: the integers that were added to the elements of the weight.
+    ``change`` holds the integer that was added to each element of the weight. Return None if there is no such piece.
     """
     flat, first = change.reshape(-1), difference.reshape(-1)[0]
     for factor in _FACTORS:

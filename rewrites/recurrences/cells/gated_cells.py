@@ -58,9 +58,9 @@ def _update_gates(candidate: Candidate) -> Iterator[tuple[Activation, Activation
 
 
 def _reset_after_matrix(candidate: Candidate, argument: Polynomial) -> _Reset | None:
-    """Read the argument of the new state if the reset gate is applied after the recurrent matrix.
+    """Read ``argument``, the argument of the activation n, as x @ W + b + r * (h @ R + c).
 
-    Return None if the argument does not have this form.
+    Return a triple: the reset gate r, the weights W, R and b, and the bias c. Return None if ``argument`` has another form.
     """
     (product,) = argument.products.values()
     gates = [atom for atom in product.atoms if isinstance(atom, Activation)]
@@ -75,9 +75,9 @@ def _reset_after_matrix(candidate: Candidate, argument: Polynomial) -> _Reset | 
 
 
 def _reset_before_matrix(candidate: Candidate, argument: Polynomial) -> _Reset | None:
-    """Read the argument of the new state if the reset gate is applied before the recurrent matrix.
+    """Read ``argument``, the argument of the activation n, as x @ W + (r * h) @ R + b.
 
-    Return None if the argument does not have this form.
+    Return a triple: the reset gate r, the weights W, R and b, and a bias of zeros. Return None if ``argument`` has another form.
     """
     derived = [key for key in argument.affine.terms if key in candidate.reading.derived]
     if not argument.is_affine or len(derived) != 1:
@@ -123,7 +123,10 @@ def lstm(candidate: Candidate, cell: State, next_cell: Polynomial) -> Cell | Non
 
 
 def _output_gate(candidate: Candidate, next_cell: Polynomial) -> tuple[Activation, Activation] | None:
-    """Return (o, t) such that the next hidden state is o * t(c'), or None."""
+    """Return (o, t(c')) such that the next hidden state is o * t(c'), or None.
+
+    ``next_cell`` is c'.
+    """
     linear = Activation(Function("Affine", 1.0), next_cell)
     terms = [*terms_of(candidate.next), (linear, next_cell)]
     for o in candidate.activations():
@@ -137,7 +140,10 @@ def _output_gate(candidate: Candidate, next_cell: Polynomial) -> tuple[Activatio
 
 
 def _cell_gates(next_cell: Polynomial, kept: Polynomial) -> Iterator[tuple[Activation, Activation | None, Activation]]:
-    """Yield (i, f, g) for every way to read c' as f * c + i * g. f is None if it is coupled to i."""
+    """Yield (i, f, g) for every way to read c' as f * c + i * g. Yield None as f if it is 1 - i.
+
+    ``next_cell`` is c', and ``kept`` is c.
+    """
     atoms = {atom.key: atom for atom in atoms_of(next_cell) if isinstance(atom, Activation) and atom.name in NATIVE}
     terms = [(g, value) for g, value in terms_of(next_cell) if value.key != kept.key]
     for f in atoms.values():
@@ -160,8 +166,8 @@ def _with_peephole(
 ) -> tuple[GateWeights, np.ndarray] | None:
     """Read the argument of a gate as x @ W + h @ R + p * ``state`` + b.
 
-    Return the weights W, R and b, and the peephole p, or None if the argument has another form. ``state`` is the old or the new
-    cell state. ``key`` is the key of the old cell state as a source. If ``state`` does not occur in the argument, p is 0.
+    Return a pair: the weights W, R and b, and the peephole p. Return None if the argument has another form. ``state`` is the old or
+    the new cell state. ``key`` is the key of the old cell state as a source. If ``state`` is not in the argument, p is 0.
     """
     if argument.is_affine and key not in argument.affine.terms:
         weights = candidate.weights(argument)
@@ -174,7 +180,7 @@ def _with_peephole(
 def _peephole(argument: Polynomial, key: Hashable, state: Polynomial) -> np.ndarray | None:
     """Return the factor p if ``argument`` may contain the term p * ``state``, else None.
 
-    p is read from a single summand. The caller checks the other summands.
+    Only one summand of ``state`` is compared with ``argument`` to find p. The caller checks the other summands.
     """
     if state.is_affine:
         matrix = argument.affine.terms.get(key)

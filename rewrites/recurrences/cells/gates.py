@@ -1,4 +1,4 @@
-"""Read gates: a polynomial as one activation, and its argument as weights of inputs and hidden state.
+"""Read gates: find the activation in a polynomial, and the weights in the activation's argument.
 
 Works around ORT-RECURRENT-SOFTPLUS.
 """
@@ -29,9 +29,9 @@ _LINEAR = Function("Affine", 1.0)
 
 
 def gate(polynomial: Polynomial) -> Activation | None:
-    """Return ``polynomial`` as one activation of the recurrent operators, or None if it is not one.
+    """Return one activation of the recurrent operators that equals ``polynomial``, or None.
 
-    ``1 - sigmoid(a)`` is ``sigmoid(-a)``, a number times tanh is ``ScaledTanh``, and a linear map alone is ``Affine``.
+    For example, ``1 - sigmoid(a)`` is read as ``sigmoid(-a)``, ``2 * tanh(a)`` as a ScaledTanh, and a linear map as an Affine.
     """
     if polynomial.is_affine:
         return Activation(_LINEAR, polynomial)
@@ -46,7 +46,7 @@ def gate(polynomial: Polynomial) -> Activation | None:
 
 
 def one_minus(activation: Activation) -> Activation | None:
-    """Return one minus ``activation`` as an activation, or None if it is not one."""
+    """Return one activation that equals ``1 - activation``, or None if there is none."""
     form = complement(activation.function)
     return None if form is None else activation.rewritten(form)
 
@@ -64,7 +64,8 @@ def atoms_of(polynomial: Polynomial) -> list[Atom]:
 def terms_of(polynomial: Polynomial) -> list[tuple[Activation, Polynomial]]:
     """Return the activations, multiples of activations and linear maps in the products of ``polynomial``.
 
-    The caller tries to write ``polynomial`` with these terms as summands. A term is a pair (activation, polynomial) of equal value.
+    The caller tries each of these terms as an operand in the equations of a cell. A term is a pair (activation, polynomial) of
+    equal values. The activation of a linear map is an Affine.
     """
     terms: dict[Hashable, tuple[Activation, Polynomial]] = {}
     for product in polynomial.products.values():
@@ -98,8 +99,10 @@ class Candidate:
     """A state that may be the hidden state of a cell.
 
     Args:
-        next: The next hidden state.
-        inputs: The scanned sources with their widths, in a fixed order.
+        reading: The interpretation of the body.
+        hidden: The state.
+        next: The next value of the state.
+        inputs: The keys of the scanned sources with their widths, in a fixed order.
     """
 
     reading: Interpretation
@@ -123,7 +126,10 @@ class Candidate:
         return Polynomial(LinearMap.source(self.key, self.size))
 
     def cell(self, op_type: str, gates: Sequence[GateWeights], functions: tuple[Function, ...], **others: Any) -> Cell:
-        """Return a cell with ``gates``, in the operator's order. ``others``: further fields of the cell."""
+        """Return a cell with the weights ``gates``, which are in the operator's order.
+
+        ``functions``: the activations. ``others``: further fields of the cell.
+        """
         w, r, bias = (np.concatenate([getattr(gate, name) for gate in gates]) for name in ("w", "r", "bias"))
         fields = {"w": w, "r": r, "wb": bias, "rb": np.zeros(len(bias)), "functions": functions, **others}
         return Cell(op_type=op_type, hidden=self.hidden, sources=self.inputs, **fields)
@@ -138,7 +144,7 @@ class Candidate:
     def affine_weights(self, affine: LinearMap) -> GateWeights | None:
         """Return the weights in ``affine``, the argument of a gate.
 
-        Return None if it has sources other than the inputs and the hidden state.
+        Return None if ``affine`` has sources other than the inputs and the hidden state.
         """
         if not affine.terms.keys() <= {self.key, *(key for key, _ in self.inputs)}:
             return None

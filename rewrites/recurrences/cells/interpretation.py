@@ -1,8 +1,8 @@
 """Read a loop's body as polynomials of its sources.
 
-A source is a scanned tensor. If a node before the loop computes the scanned tensor as a linear map of another tensor, such as an
-input projection, this other tensor is the source instead. Only floating-point values are read as features. A condition may be
-assumed to be true or false. Values that depend on the condition are then read under this assumption.
+A source is a state, a scanned tensor, or a product of activations. If nodes before the loop compute a scanned tensor as a linear
+map of another tensor, as an input projection does, this other tensor is the source instead. Only floating-point values are read as
+features. A condition may be assumed to be true or false. Values that depend on the condition are then read under this assumption.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -36,9 +36,9 @@ _WIDEST = 2048
 
 @dataclass(frozen=True)
 class Scanned:
-    """A scanned source, ``outer`` [steps, ..., width].
+    """A tensor ``outer`` [steps, ..., width] that is a source.
 
-    ``reverse``: True if the loop reads it from the last row to the first.
+    ``reverse``: True if the loop reads the tensor from the last step to the first.
     """
 
     outer: ir.Value
@@ -48,7 +48,7 @@ class Scanned:
 
 @dataclass
 class Interpretation(Reading):
-    """The abstract values of one Scan's body. ``scanned``: the scanned sources by key."""
+    """The abstract values of a Scan's body. ``scanned`` maps the keys of scanned sources to the sources."""
 
     scanned: dict[Hashable, Scanned] = field(default_factory=dict)
 
@@ -60,13 +60,13 @@ class Interpretation(Reading):
         assumed: Mapping[ir.Value, bool] | None = None,
         numbers: Mapping[ir.Value, np.ndarray] | None = None,
     ) -> "Interpretation":
-        """Read the whole body of a loop. If that shows that two sizes are equal, read the body again.
+        """Read the whole body of a loop. If this shows that two sizes are equal, read the body again.
 
         Args:
-            loop: A loop that scans axis 0 of all its scan inputs and outputs.
+            loop: A loop whose scan inputs and outputs all have their steps along axis 0.
             opset: The opset of the model.
-            assumed: Conditions with their assumed outcomes.
-            numbers: Captured tensors with their assumed contents.
+            assumed: Maps conditions to their assumed outcomes.
+            numbers: Maps captured tensors to their assumed contents.
         """
         constants, same = ConstantReader(opset, numbers), dict[str, int | str]()
         while True:
@@ -128,7 +128,10 @@ class Interpretation(Reading):
         return [np.asarray(outcome).reshape((1,) * (rank_of(output) or 0))]
 
     def _read_chosen_branch(self, node: ir.Node, chosen: AbstractValue) -> Sequence[AbstractValue] | None:
-        """Return the abstract value of the branch that a Where chooses, or None if it would be broadcast."""
+        """Return the abstract value of the operand that a Where chooses.
+
+        ``chosen`` is this abstract value. Return None if the Where may broadcast the operand.
+        """
         branch = next((value for value in node.inputs[1:] if value is not None and self.abstract(value) is chosen), None)
         if branch is None or chosen is None or rank_of(branch) != rank_of(node.outputs[0]):
             return [chosen] if isinstance(chosen, np.ndarray) and chosen.size == 1 else None
@@ -136,7 +139,7 @@ class Interpretation(Reading):
 
     @property
     def inputs(self) -> list[tuple[Hashable, Scanned]]:
-        """The scanned sources that the body's scan inputs are computed from."""
+        """The scanned sources from which the body's scan inputs are computed, with their keys."""
         slices = [self.features(scan.inner) for scan in self.loop.scan_inputs]
         used = {key for features in slices if features is not None for run in features.runs for key in run.affine.terms}
         return [(key, scanned) for key, scanned in self.scanned.items() if key in used]
@@ -149,9 +152,10 @@ class Interpretation(Reading):
         return self._source(source_of(state), value, 0)
 
     def _source(self, key: Hashable, value: ir.Value, skipped: int) -> Features | None:
-        """Return ``value`` as a source.
+        """Make ``value`` a source with the key ``key``, and return its features.
 
-        ``skipped``: 1 if the first axis of ``value`` is the steps axis, 0 if ``value`` is the value of a single step.
+        Return None if the type or shape of ``value`` is unsuitable. ``skipped``: 1 if the first axis of ``value`` is the steps
+        axis, 0 if ``value`` is the value of a single step.
         """
         rank = rank_of(value)
         if rank is None or rank <= skipped or value.dtype is None or not value.dtype.is_floating_point():
@@ -170,9 +174,9 @@ class Interpretation(Reading):
         return Features(whole.dims[1:], whole.shape, whole.runs)
 
     def _read_outside(self, value: ir.Value, scan: ScanInput, depth: int) -> Features | None:
-        """Read ``value``, a tensor outside the loop from which the scan input ``scan`` is computed.
+        """Read ``value``, the tensor that ``scan`` scans, or a tensor from which nodes compute that tensor.
 
-        The first leading axis of the returned features is the steps axis.
+        ``depth``: the number of these nodes. The first leading axis of the returned features is the steps axis.
         """
         node = value.producer()
         if node is not None and depth < _DEEPEST and node.graph is self.loop.node.graph:
@@ -199,9 +203,9 @@ class Interpretation(Reading):
         return features
 
     def _is_affine_here(self, features: Features, scan: ScanInput) -> bool:
-        """Return True if ``features`` are a linear map of sources with the right leading axes.
+        """Return True if ``features`` are a linear map of sources that have the leading axes of ``scan``.
 
-        In one step, the sources must have the leading axes that the body value of ``scan`` has.
+        The leading axes of a source in one step are compared with those of the body value that ``scan`` provides.
         """
         whole = features.whole()
         if whole is None or not whole.is_affine or scan.inner.shape is None or features.lead != len(scan.inner.shape):
@@ -211,9 +215,9 @@ class Interpretation(Reading):
 
 
 def _may_be_broadcast(branch: Features, result: ir.Value) -> bool:
-    """Return True if an axis has size 1 in ``branch``, but may have another size in ``result``.
+    """Return True if a Where that chooses ``branch`` and outputs ``result`` may broadcast ``branch``.
 
-    A Where then repeats ``branch`` along this axis.
+    This is so if an axis has size 1 in ``branch``, but may have another size in ``result``.
     """
     sizes = (*branch.dims, *branch.shape)
     dims = [None] * len(sizes) if result.shape is None else result.shape.dims

@@ -49,7 +49,7 @@ class LinearMap:
 
     @lazy
     def key(self) -> Hashable:
-        """A key that is equal for equal maps. Adding 0.0 turns -0 into +0."""
+        """A key that is equal for equal maps. -0 and +0 count as equal."""
         parts = [part for source in sorted(self.terms, key=repr) for part in (repr(source), (self.terms[source] + 0.0).tobytes())]
         return digest("affine", self.width, (self.bias + 0.0).tobytes(), *parts)
 
@@ -65,7 +65,7 @@ class LinearMap:
         return LinearMap(self.bias + other.bias, terms)
 
     def scaled(self, factor: np.ndarray) -> "LinearMap":
-        """Multiply each feature by a number."""
+        """Multiply each feature by its element of ``factor``, an array of shape [width]."""
         terms = {source: matrix * factor for source, matrix in self.terms.items()}
         return LinearMap(self.bias * factor, {source: matrix for source, matrix in terms.items() if matrix.any()})
 
@@ -75,7 +75,7 @@ class LinearMap:
         return LinearMap(self.bias[index], {source: matrix for source, matrix in terms.items() if matrix.any()})
 
     def times(self, matrix: np.ndarray) -> "LinearMap":
-        """Apply a matrix of shape [width, new width]."""
+        """Multiply the features by ``matrix``, of shape [width, new width]."""
         terms = {source: _product(own, matrix) for source, own in self.terms.items()}
         return LinearMap(self.bias @ matrix, {source: own for source, own in terms.items() if own.any()})
 
@@ -83,8 +83,8 @@ class LinearMap:
 def _product(own: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """Return ``own @ matrix``.
 
-    If each row of ``own`` has at most one nonzero element, skip its zeros. Most matrices are like this, because they only select
-    and scale features.
+    If each row of ``own`` has at most one nonzero element, a faster computation skips the zeros. Most matrices are like this,
+    because they only select and scale features.
     """
     if np.count_nonzero(own) > len(own):
         return np.asarray(own @ matrix)
@@ -97,9 +97,9 @@ def _product(own: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 
 
 def digest(*parts: object) -> str:
-    """Return a hash of ``parts`` as a key.
+    """Return a hash of ``parts``, to be used as a key.
 
-    Keys are parts of other keys. A hash has a fixed length, so that they do not grow.
+    Keys are computed from other keys. A hash has a fixed length, so keys do not become longer and longer.
     """
     hashed = hashlib.blake2b(digest_size=16)
     for part in parts:
@@ -110,7 +110,7 @@ def digest(*parts: object) -> str:
 
 
 def joined(parts: Sequence[LinearMap]) -> LinearMap:
-    """Concatenate the features of several maps."""
+    """Return the map whose features are the concatenated features of ``parts``."""
     sources = {source: len(matrix) for part in parts for source, matrix in part.terms.items()}
     terms = {}
     for source, rows in sources.items():

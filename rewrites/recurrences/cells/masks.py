@@ -1,9 +1,9 @@
-"""Find masks, the conditions under which rows keep their states.
+"""Find masks: conditions that decide which rows take a step, and which rows keep their states.
 
     h' = Where(m, f(x, h), h)    or    m * f(x, h) + (1 - m) * h
 
-A mask is a condition of the body that does not depend on a state, with one element for each row. The body is read once as if all
-rows took the step, and once as if none did.
+A mask is a condition of the body that does not depend on a state. It has one element for each row. To recognise a cell with a mask,
+the body is read twice: once as if all rows took the step, and once as if no row took the step.
 """
 
 from collections.abc import Iterator
@@ -26,12 +26,14 @@ _KEEP_RANK = frozenset({"Cast", "Expand", "Identity", "Not", "Tile"})
 
 @dataclass(frozen=True)
 class Mask:
-    """A possible mask: rows take the step if the condition ``value`` equals ``outcome``.
+    """A possible mask. A row takes the step if its element of the condition ``value`` equals ``outcome``.
 
     Args:
+        value: The condition.
+        outcome: True or False: the element of the condition in rows that take the step.
         active: The body as read for rows that take the step.
         kept: The body as read for the other rows.
-        known: Like ``kept``, but without assumed numbers for run-time weights.
+        known: The body as read for the other rows, like ``kept``, but without assumed contents of run-time weights.
     """
 
     value: ir.Value
@@ -45,10 +47,10 @@ class Mask:
         return self.kept.are_same(state.next, state.inner)
 
     def value_when_inactive(self, value: ir.Value) -> np.ndarray | State | None:
-        """Return the contents of ``value`` in rows that do not take the step.
+        """Return what ``value`` holds in rows that do not take the step, or None if this is unknown.
 
         Returns:
-            An array if ``value`` is constant in these rows. A state if ``value`` equals this state before the step. Otherwise None.
+            An array if ``value`` is constant in these rows; a state if ``value`` equals the old value of this state.
         """
         whole = self.kept.whole(value)
         if whole is None:
@@ -65,6 +67,7 @@ class CellMatch:
     """A recognised cell.
 
     Args:
+        cell: The cell.
         reading: The interpretation of the body in which the cell was recognised.
         mask: The mask of the cell, or None.
         weights: The run-time weights on which the cell depends.
@@ -81,9 +84,9 @@ class CellMatch:
         return self.reading.dims[source_of(self.cell.hidden)]
 
     def keeps_states(self) -> bool:
-        """Return True if the mask of the cell is usable.
+        """Return True if the cell has a mask, and rows that do not take the step keep all states of the cell.
 
-        It must have one element for each row. Rows that do not take the step must keep all states of the cell.
+        Return False if the mask has neither one element for each row nor one element for all rows.
         """
         mask = self.mask
         return mask is not None and all(map(mask.keeps, self.cell.states)) and _is_for_rows(mask.value, self.reading, self.lead)
@@ -99,9 +102,10 @@ def masks_of(loop: ScanView, opset: int, numbers: Numbers) -> Iterator[Mask]:
 
 
 def _conditions(loop: ScanView) -> list[ir.Value]:
-    """Return the conditions that choose between values in the body.
+    """Return the conditions of the body that may be masks, because they do not depend on a state.
 
-    A condition is traced back through operators that keep its rank.
+    A condition is the bool operand of a Where or Cast. If operators that keep the rank, such as Not, compute this operand from
+    another bool value, return the other value instead.
     """
     varying = varying_values(loop.body, [state.inner for state in loop.states])
     conditions: dict[ir.Value, None] = {}
@@ -123,9 +127,9 @@ def _conditions(loop: ScanView) -> list[ir.Value]:
 def _is_for_rows(value: ir.Value, reading: Interpretation, lead: Dims) -> bool:
     """Return True if the condition ``value`` has one element for each row, or one element for all rows.
 
-    ``lead`` holds the axes of the rows. With one such axis, the condition may have an unknown size along this axis: the size is 1
-    or the number of rows. Several axes are later merged into one axis, and a size of 1 could then not be broadcast. With several
-    axes, all sizes of the condition must therefore equal those of ``lead``.
+    ``lead`` holds the sizes of the leading axes, which index the rows. If there is one leading axis, the condition may have an
+    unknown size along this axis, because the size can only be 1 or the number of rows. Several leading axes are later merged into
+    one axis. A size of 1 could then not be broadcast, so all sizes of the condition must equal those in ``lead``.
     """
     if value.shape is None:
         return False

@@ -1,22 +1,22 @@
 """Write a cell as a native RNN, GRU or LSTM node.
 
-The node runs all steps or, if the cell has a mask, the steps that each row takes. The lists of activation parameters have an entry
-only for activations that have the parameter, because onnxruntime misreads padded lists. ``layout`` is never written, because
-onnxruntime rejects it.
+Without a mask, each row of the batch runs all steps. With a mask, each row runs only the steps that it takes. The lists of
+activation parameters have an entry only for activations that have the parameter, because onnxruntime misreads padded lists.
+``layout`` is never written, because onnxruntime rejects it.
 
     LSTM(xs, ...)    ->    If(xs is not empty) then LSTM(xs, ...) else an empty sequence, and the initial states
 
-onnxruntime's recurrent nodes abort or return uninitialised memory if the input has no steps. They do the same if it has no rows (an
-empty batch), except for an RNN without a mask. If such an input is possible, an If runs the node only on inputs that are not empty.
-For an empty batch, the other branch returns the same result as the loop. For zero steps, it returns the result that the ONNX
-specification defines for the loop, although onnxruntime's Scan refuses zero steps.
+onnxruntime's recurrent nodes abort or return uninitialised memory if the input has no steps or no rows (an empty batch). Only an
+RNN without a mask can run without rows. If an empty input is possible, an If runs the node only on inputs that are not empty.
+For an empty batch, the other branch returns the same result as the loop. For zero steps, onnxruntime's Scan would fail; the branch
+returns the result that the ONNX specification defines for the loop.
 
     steps of a row   a . b c .      ->   a b c    through the node with sequence length 3    ->   h1 h1 h2 h3 h3
 
 With a mask, a row takes only some steps. A stable sort moves these steps to the start, and the node's results are moved back to the
-original steps. Before the first step that a row takes, the row has its initial state. The results equal those of the loop for every
-mask, because no result beyond the sequence length of a row is used. If the mask compares step numbers with lengths, the node takes
-these lengths, and nothing is sorted.
+original steps. In the steps before the first step that it takes, a row has its initial state. The results equal those of the loop
+for every mask, because no result beyond the sequence length of a row is used. If the mask is the comparison of step numbers with
+lengths, these lengths become the ``sequence_lens`` of the node, and nothing is sorted.
 
 Works around ORT-RECURRENT-LAYOUT, ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS, ORT-RECURRENT-NO-ROWS and
 ORT-RECURRENT-EMPTY-ROW.
@@ -60,16 +60,17 @@ def write_native(
 ) -> NativeResults:
     """Write ``cell`` as a native node, and return its results in the order of the steps.
 
-    The final states are [*lead, hidden].
+    The returned final states are [*lead, hidden].
 
     Args:
-        b: Collects the nodes.
+        b: The builder that gets the nodes.
+        cell: The cell.
         inputs: The values of the cell's sources, each [steps, *lead, width].
-        lead: The axes of rows. If there are several, at most one may be unknown.
-        reverse: True if the last step comes first.
-        between_reversals: If there is no mask, write a forward node on reversed steps instead of a reverse node.
-        mask: True for the rows that take a step, bool [steps, *lead, 1]. Axes of ``lead`` may have size 1. None if each row takes
-            all steps.
+        lead: The sizes of the axes that index the rows. If there are several axes, at most one size may be unknown.
+        reverse: True if the loop runs from the last step to the first.
+        between_reversals: True to prefer a forward node between two reversals to a reverse node. Without effect if there is a mask.
+        mask: A bool tensor [steps, *lead, 1] that is True if the row takes the step. Its axes from ``lead`` may also have size 1.
+            None if each row takes all steps.
     """
     turns = reverse and between_reversals and mask is None
     cast = [_reversed(b, each) if turns else each for each in inputs]
@@ -96,7 +97,10 @@ def _reversed(b: Builder, steps: ir.Value) -> ir.Value:
 def _write_running_steps(
     b: Builder, cell: Cell, x: ir.Value, initial: list[ir.Value], backwards: bool, mask: ir.Value
 ) -> tuple[ir.Value, Iterable[ir.Value]]:
-    """Write ``cell`` so that each row runs only its own steps. Return the sequence and the final states."""
+    """Write ``cell`` so that each row runs only the steps in which ``mask`` is True.
+
+    Return the sequence and the final states.
+    """
     steps, rows = shape_of(b, x, 0), shape_of(b, x, 1)
     spread = b.op("Expand", reshape(b, mask, [0, -1]), concat(b, [b.const([1]), rows], 0))
     runs = b.op("Cast", spread, to=_INT64)
@@ -123,7 +127,10 @@ def _write_running_steps(
 def _write_first_steps(
     b: Builder, cell: Cell, x: ir.Value, initial: list[ir.Value], backwards: bool, mask: ir.Value, declared: ir.Value
 ) -> tuple[ir.Value, Iterable[ir.Value]]:
-    """Write ``cell`` over the first steps of each row; ``declared``: their number. Return the sequence and the final states."""
+    """Write ``cell`` so that each row runs only its first steps. Return the sequence and the final states.
+
+    ``declared``: the number of these steps for each row. Negative numbers count as 0, and too large numbers as all steps.
+    """
     steps, rows = shape_of(b, x, 0), shape_of(b, x, 1)
     flat = b.op("Cast", reshape(b, declared, [-1]), to=_INT64)
     flat = where(b, b.op("Less", flat, steps), flat, steps)
@@ -135,15 +142,15 @@ def _write_first_steps(
 
 
 def _states_after(b: Builder, lengths: ir.Value, initial: list[ir.Value], finals: Iterable[ir.Value]) -> list[ir.Value]:
-    """Return the final states. A row whose length is 0 keeps its initial states."""
+    """Return the final states of the node, replaced by the initial states in rows of length 0."""
     ran = unsqueeze(b, b.op("Less", b.const([0]), lengths), [1])
     return [where(b, ran, final, state) for state, final in zip(initial, finals, strict=True)]
 
 
 def has_taken_step(b: Builder, mask: ir.Value, backwards: bool) -> ir.Value:
-    """Return a bool tensor shaped like ``mask``, which is True once the row has taken a step.
+    """Return a bool tensor that is True in each step in which the row takes, or has already taken, a step.
 
-    ``mask`` is [steps, ..., 1]. ``backwards``: True if the last step comes first.
+    ``mask`` is [steps, ..., 1], and so is the result. ``backwards``: True if the loop runs from the last step to the first.
     """
     runs = b.op("CumSum", b.op("Cast", mask, to=_INT64), b.const(0), reverse=1 if backwards else None)
     return b.op("Less", b.const(0), runs)
@@ -154,9 +161,10 @@ def _indices(b: Builder, first: ir.Value, second: ir.Value) -> ir.Value:
 
 
 def write_guarded(b: Builder, cell: Cell, some_input: ir.Value, write: Callable[[Builder], NativeResults]) -> NativeResults:
-    """Put the nodes of ``write`` under an If that runs them only if ``some_input`` is not empty.
+    """Write an If that runs the nodes of ``cell`` only if ``some_input`` is not empty.
 
-    Otherwise, the If returns an empty sequence and the initial states. ``some_input`` is [steps, ..., width].
+    ``write`` writes these nodes to a builder. ``some_input`` is [steps, ..., width]. If it is empty, the If returns an empty
+    sequence and the initial states.
     """
     is_some = b.op("Greater", b.op("Size", some_input), b.const(0))
     then_part, else_part = b.another(), b.another()
@@ -173,9 +181,10 @@ def write_guarded(b: Builder, cell: Cell, some_input: ir.Value, write: Callable[
 def _write_rows(
     b: Builder, cell: Cell, x: ir.Value, initial: list[ir.Value], reverse: bool, lengths: ir.Value | None = None
 ) -> tuple[ir.Value, list[ir.Value]]:
-    """Write the node for ``x`` [steps, rows, width] and the ``initial`` states, each [rows, hidden].
+    """Write the node for the input ``x`` [steps, rows, width]. Return the sequence and the final states.
 
-    Return the sequence and the final states. ``lengths``: the number of steps of each row, int32 [rows]; None for all steps.
+    ``initial``: the initial states, each [rows, hidden]. ``lengths``: the number of steps of each row, int32 [rows], or None if
+    each row runs all steps.
     """
 
     def array(name: str) -> np.ndarray:
@@ -212,7 +221,10 @@ def _write_rows(
 
 
 def join_rows(b: Builder, value: ir.Value, lead: Dims, before: int, width: int) -> ir.Value:
-    """Merge the axes ``lead``, which follow the first ``before`` axes, into one axis of rows."""
+    """Merge the axes of ``value`` with the sizes ``lead`` into one axis of rows.
+
+    ``before``: the number of axes before these axes. ``width``: the size of the last axis.
+    """
     if len(lead) == 0:
         return unsqueeze(b, value, [before])
     count = math.prod(dim for dim in lead if isinstance(dim, int)) if all(isinstance(dim, int) for dim in lead) else -1
@@ -220,7 +232,10 @@ def join_rows(b: Builder, value: ir.Value, lead: Dims, before: int, width: int) 
 
 
 def split_rows(b: Builder, value: ir.Value, lead: Dims, before: int, width: int) -> ir.Value:
-    """Split the axis of rows, which follows the first ``before`` axes, into the axes ``lead``."""
+    """Split the axis of rows of ``value`` into axes with the sizes ``lead``.
+
+    ``before``: the number of axes before the axis of rows. ``width``: the size of the last axis.
+    """
     if len(lead) == 0:
         return squeeze(b, value, [before])
     sizes = [dim if isinstance(dim, int) else -1 for dim in lead]

@@ -31,7 +31,7 @@ __all__ = ["NodeValues", "Remainder", "remainder", "write_node"]
 
 @dataclass
 class NodeValues:
-    """The body values that the native node computes, and pairs of a loop output and its new value."""
+    """The body values that the native node computes, and pairs (loop output, value that replaces it)."""
 
     body: list[ir.Value]
     results: list[tuple[ir.Value | None, ir.Value]]
@@ -46,8 +46,8 @@ class Remainder:
         equal_to_next: The body values that equal the next hidden state.
         equal_when_active: Body values that equal the next hidden state in rows that take the step, and a constant in other rows.
         followers: The states that equal the hidden state except for their initial values.
-        choices: Where nodes, each with the index of an operand that the next hidden state may replace.
-        needs_previous: The states whose values before the step are read. Only the hidden state and the followers can be here.
+        choices: Pairs of a Where node and the index of its operand that is replaced by the next hidden state.
+        needs_previous: The states, out of the hidden state and the followers, whose old values the remaining loop reads.
     """
 
     states: tuple[State, ...]
@@ -61,8 +61,8 @@ class Remainder:
 def remainder(loop: ScanView, match: CellMatch) -> Remainder | None:
     """Return the part of the loop that remains when a native node replaces the cell.
 
-    If that part needs the cell state in each step, the cell state remains a state of the loop. This is cheap, because the loop
-    scans the hidden states. With a mask, it is not supported, so return None.
+    If this part needs the cell state in each step, the cell state remains a state of the loop. This is cheap, because the remaining
+    loop scans the hidden states. But for a cell with a mask this is not supported, and the function returns None.
     """
     cell, mask = match.cell, match.mask
     copied = through_identity(cell.hidden.next)
@@ -102,9 +102,9 @@ def remainder(loop: ScanView, match: CellMatch) -> Remainder | None:
 
 
 def _choices(loop: ScanView, cell: Cell, mask: Mask) -> list[tuple[ir.Node, int]]:
-    """Find the Where nodes that select the unmasked next hidden state for rows that take the step.
+    """Find Where nodes that choose the new hidden state in rows that take the step.
 
-    Return each node with the index of the operand that holds this state.
+    Return pairs of a node and the index of the operand that the node chooses in these rows.
     """
     behind = set(nodes_computing(loop.body, [cell.hidden.next]))
     choices = []
@@ -125,7 +125,7 @@ def _needed_values(
 ) -> set[ir.Value]:
     """Return the body values that are needed to compute ``wanted``, including ``wanted``.
 
-    The native node provides the values ``computed``. ``choices``: Where nodes, each with the index of an operand to ignore.
+    The native node provides the values ``computed``. ``choices``: pairs of a Where node and the index of an operand to ignore.
     """
     waiting, needed, chosen = list(wanted), set[ir.Value](), dict(choices)
     while waiting:
@@ -142,7 +142,7 @@ def _needed_values(
 
 
 def write_node(stacks: Stacks, match: CellMatch, rest: Remainder, ctx: Context) -> NodeValues | NotApplicable:
-    """Write the native node and return its values, or a reason if the mask or a size is not known."""
+    """Write the native node and return its values, or a reason if the mask or a size is unknown."""
     cell, reading, mask, lead = match.cell, match.reading, match.mask, match.lead
     b, backwards = stacks.build, stacks.backwards
     for value in (*rest.equal_to_next, *rest.equal_when_active):
@@ -189,9 +189,9 @@ def write_node(stacks: Stacks, match: CellMatch, rest: Remainder, ctx: Context) 
 
 
 def _source_rows(stacks: Stacks, reading: Interpretation, key: Hashable, width: int, lead: Dims) -> ir.Value:
-    """Return the scanned source ``key``, reshaped to [steps, *lead, width].
+    """Return the tensor of the scanned source ``key``, reshaped to [steps, *lead, width].
 
-    The leading axes of the scanned tensor must equal ``lead``, except for axes of size 1.
+    Apart from axes of size 1, the leading axes of this tensor must have the sizes ``lead``.
     """
     scanned, own = reading.scanned[key], reading.dims[key]
     value = stacks.ordered(scanned.outer, scanned.reverse)
@@ -220,7 +220,7 @@ def _can_be_shaped(value: ir.Value, features: Features, lead: Dims) -> bool:
 
 
 def _reshaped(b: Builder, stack: ir.Value, lead: Dims, features: Features) -> ir.Value:
-    """Reshape ``stack`` [steps, *lead, width] to the axes of ``features``, which may add axes of size 1."""
+    """Reshape ``stack`` from [steps, *lead, width] to [steps, *all axes of ``features``]."""
     same = features.dims == lead
     if same and features.shape == (features.width,):
         return stack
@@ -229,7 +229,7 @@ def _reshaped(b: Builder, stack: ir.Value, lead: Dims, features: Features) -> ir
 
 
 def _mask_of_all_steps(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotApplicable:
-    """Return the mask of all steps, bool [steps, ..., 1], which is True if the row takes the step."""
+    """Return a bool tensor [steps, ..., 1] that is True if the row takes the step, or a reason."""
     reason = stacks.add_all(nodes_computing(stacks.body, [mask.value]))
     if reason is not None:
         return reason
@@ -241,7 +241,7 @@ def _mask_of_all_steps(stacks: Stacks, mask: Mask, lead: int) -> ir.Value | NotA
 
 
 def _with_zero_input(stacks: Stacks, cell: Cell) -> tuple[Cell, list[ir.Value]]:
-    """Add an input of zeros [steps, ..., 1] to a ``cell`` without inputs. The operators require one."""
+    """Add an input of zeros [steps, ..., 1] to a ``cell`` without inputs: the operators require an input."""
     b, initial = stacks.build, cell.hidden.initial
     assert initial.dtype is not None
     rows = slice_axis(b, b.op("Shape", initial), 0, 0, -1)

@@ -2,7 +2,7 @@
 
     value = affine + sum over products of coefficient * atom * atom * ...
 
-An atom is an activation of another polynomial, or a linear map that is multiplied by another atom. Coefficients are numbers for
+An atom is an activation of another polynomial, or a linear map that is multiplied by another atom. A coefficient has one number for
 each feature. For example, ``n + z * (h - n)`` and ``(1 - z) * n + z * h`` have the same normal form.
 """
 
@@ -24,12 +24,12 @@ _NEVER_CLIPPED = frozenset({"Clip", "Exp", "Relu", "Softplus"})
 
 
 class TooComplex(Exception):
-    """Raised if a value is no polynomial, or has more products or atoms than any supported cell."""
+    """Raised for a value that is no polynomial, or has more products or atoms than any supported cell."""
 
 
 @dataclass(frozen=True, eq=False)
 class Activation:
-    """``function`` of each feature of ``of``: a recurrent operator's activation, ``Exp`` or ``Clip``."""
+    """``function(of)``. The function is an activation of a recurrent operator, ``Exp`` or ``Clip``."""
 
     function: Function
     of: "Polynomial"
@@ -54,7 +54,7 @@ class Activation:
         return replace(self, of=self.of.gather(index))
 
     def rewritten(self, form: ActivationForm) -> "Activation":
-        """Return the activation that ``form`` describes: another function of a scaled argument."""
+        """Return the activation whose function and argument are those in ``form``, with ``of`` as x."""
         argument = self.of if form.factor == 1.0 else self.of * form.factor
         return Activation(form.function, argument if form.added is None else argument + form.added)
 
@@ -95,7 +95,7 @@ class Polynomial:
 
     @classmethod
     def constant(cls, numbers: np.ndarray) -> "Polynomial":
-        """Return the loop-invariant polynomial that has one of ``numbers`` for each feature."""
+        """Return the loop-invariant polynomial whose features are ``numbers``, of shape [width]."""
         return cls(LinearMap(numbers.astype(np.float64)))
 
     @classmethod
@@ -133,7 +133,7 @@ class Polynomial:
 
     @property
     def monomial(self) -> Monomial | None:
-        """The only product. None if there is not exactly one, or if the affine part varies."""
+        """The product, if there is exactly one and the affine part is loop-invariant; otherwise None."""
         return next(iter(self.products.values())) if len(self.products) == 1 and self.affine.is_constant else None
 
     @property
@@ -221,7 +221,7 @@ def _parts(polynomial: Polynomial) -> list[Monomial]:
 
 
 def _sign(affine: LinearMap) -> np.ndarray:
-    """Return factors 1 or -1 by which a linear map and its negative become the same atom."""
+    """Return a sign s of each feature, such that s * ``affine`` is the same for a map and its negative."""
     weights = np.concatenate([affine.terms[source] for source in sorted(affine.terms, key=repr)])
     first = weights[(weights != 0).argmax(axis=0), np.arange(affine.width)]
     return np.where(first < 0, -1.0, 1.0)
@@ -232,7 +232,7 @@ def _ordered(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
 
 
 def _sum(affine: LinearMap, products: Iterable[Monomial]) -> Polynomial:
-    """Add up products of the same atoms. If the sum equals a single activation, return this activation."""
+    """Return the sum of ``affine`` and ``products``, as a single activation if it equals one."""
     collected: dict[Hashable, Monomial] = {}
     for product in products:
         known = collected.get(product.key)

@@ -2,9 +2,9 @@
 
     Less(Range(0, T, 1) [T, 1], lengths [1, B])    ->    rows take the steps 0 to lengths - 1
 
-With such a mask, a native node takes the lengths directly, and its steps need not be sorted. The comparison may be reached through
-Unsqueeze, Squeeze, Transpose and Identity nodes, and through a Slice that keeps the first steps. Greater with swapped operands is
-read in the same way.
+With such a mask, a native node takes the lengths directly, and its steps need not be sorted. Between the comparison and the mask,
+there may be Unsqueeze, Squeeze, Transpose and Identity nodes, and a Slice that keeps the first steps. The comparison may also be a
+Greater with swapped operands.
 """
 
 import numpy as np
@@ -20,10 +20,11 @@ _MOVES = ("Identity", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 
 
 def lengths_behind(mask: ir.Value, opset: int) -> ir.Value | None:
-    """Return the lengths if ``mask`` [steps, rows, 1] is True in the first steps of each row, and False in the others; else None.
+    """Return the lengths if ``mask`` is the comparison of step numbers with lengths, else None.
 
-    The lengths are integers of the shape [rows, 1], [1, rows] or [1, 1]. They may be negative, or larger than the number of steps.
-    ``opset``: at least 11.
+    ``mask`` is a bool tensor [steps, rows, 1]. For a row of length n, it is True in the steps 0 to n - 1 only. The lengths are
+    integers of the shape [rows, 1], [1, rows] or [1, 1]. They may be negative, or larger than the number of steps. ``opset``: at
+    least 11.
     """
     axis: int | None = 0
     value = mask
@@ -41,7 +42,10 @@ def lengths_behind(mask: ir.Value, opset: int) -> ir.Value | None:
 
 
 def _axis_before(node: ir.Node, axis: int, opset: int) -> int | None:
-    """Return the axis of the input of ``node`` that becomes ``axis``. Return None if the order of the first steps may change."""
+    """Return the axis of the input of ``node`` that becomes ``axis`` of the output.
+
+    Return None if this axis is unknown, or if ``node`` is a Slice that may do more than cut off the last steps.
+    """
     source = node.inputs[0]
     rank = None if source is None else rank_of(source)
     if node.op_type == "Identity":

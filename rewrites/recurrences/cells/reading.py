@@ -24,9 +24,9 @@ __all__ = ["AbstractValue", "OperatorReader", "Reading", "Transposed"]
 
 @dataclass(frozen=True)
 class Transposed:
-    """A matrix with features along axis 0 and rows along axis 1.
+    """A matrix with features along axis 0 and rows along axis 1: the transpose of ``features``.
 
-    It occurs in bodies that multiply by weights from the left, as in W @ h.
+    Such matrices occur in bodies that multiply by weights from the left, as in W @ h.
     """
 
     features: Features
@@ -41,8 +41,8 @@ class Reading:
 
     Args:
         derived: Maps each source that is a product of activations to its polynomial.
-        dims: The leading axes of each source in one step.
-        same: Maps a symbolic size to another size that was found to be equal.
+        dims: Maps each source to the sizes of its leading axes in one step.
+        same: Maps a symbolic size to another size that was found to be equal to it.
         decided: The conditions that are assumed to be true or false, and the values that follow from these assumptions.
     """
 
@@ -55,7 +55,7 @@ class Reading:
     _known: dict[ir.Value, AbstractValue] = field(default_factory=dict)
 
     def sizes(self, shape: ir.Shape) -> list[int | str | None]:
-        """Return the dimensions of ``shape``. Sizes that were found to be equal get the same name."""
+        """Return the dimensions of ``shape``, with one name or number for sizes found to be equal."""
         return [self._settled(dim) for dim in shape_dims(shape)]
 
     def _settled(self, dim: int | str | None) -> int | str | None:
@@ -66,7 +66,7 @@ class Reading:
     def learn_same(self, size: int | str, other: int | str) -> None:
         """Record that two sizes must be equal.
 
-        Values that were already read keep the old sizes, so the caller reads the body again.
+        Values that were read before keep the old sizes. So the caller must read the body again.
         """
         first, second = self._settled(size), self._settled(other)
         if isinstance(first, str) and first != second and second is not None:
@@ -92,14 +92,14 @@ class Reading:
         return self._known[value] if value in self._known else self.constants.of(value)
 
     def features(self, value: ir.Value | None) -> Features | None:
-        """Return ``value`` as features if it varies from step to step, else None."""
+        """Return the features of ``value``, or None if it is constant, transposed or cannot be read."""
         abstract = self.abstract(value)
         return abstract if isinstance(abstract, Features) else None
 
     def whole(self, value: ir.Value) -> Polynomial | None:
-        """Return one row of ``value`` as a polynomial, or None if this is impossible.
+        """Return the polynomial that describes ``value`` in every row, or None if there is none.
 
-        A constant must be the same in all rows.
+        A constant that differs between rows, for example, has no such polynomial.
         """
         abstract = self.abstract(value)
         if not isinstance(abstract, np.ndarray):
@@ -112,9 +112,9 @@ class Reading:
         return Polynomial.constant(flat) if abstract.ndim == 1 else None
 
     def are_same(self, value: ir.Value, other: ir.Value, *, axes: bool = False) -> bool:
-        """Return True if both values have the same type and hold the same numbers in each row.
+        """Return True if ``value`` and ``other`` have the same type and hold the same numbers in each row.
 
-        Their shapes may differ in axes of size 1, unless ``axes`` is True.
+        The shapes of the two values may differ in axes of size 1, unless ``axes`` is True.
         """
         first, second = self.features(value), self.features(other)
         if value.dtype != other.dtype or first is None or second is None or rows_of(first.dims) != rows_of(second.dims):
@@ -125,7 +125,7 @@ class Reading:
         return left is not None and right is not None and left.key == right.key
 
     def as_source(self, features: Features) -> LinearMap:
-        """Return ``features`` as one linear map. Runs that are not affine become sources of their own."""
+        """Return ``features`` as one linear map. Each run that is not affine becomes a new source."""
         products: dict[Hashable, Polynomial] = {("product", run.key): run for run in features.runs if not run.is_affine}
         self.derived.update(products)
         maps = (run.affine if run.is_affine else LinearMap.source(("product", run.key), run.width) for run in features.runs)

@@ -111,12 +111,12 @@ def _native_node_patch(loop: ScanView, match: CellMatch, ctx: Context) -> Patch 
 
 
 def _no_cell_reason(loop: ScanView, opset: int) -> NotApplicable:
-    """Return the first operator, state or equation of ``loop`` that no recurrent cell has, as a reason.
+    """Return the reason why ``loop`` is no recurrent cell: an unsuitable operator, state or equation.
 
-    A quantized state is a reason, because a DynamicQuantizeLSTM quantizes differently. It was measured to quantize its input once,
-    by the range of all steps, and the state by the range of the rows of one thread. Its results, which are up to 1, differ by 0.01
-    to more than 1 from a loop that quantizes each step. Static quantization needs a constant scale, which the operator does not
-    have.
+    A quantized state is unsuitable, because a DynamicQuantizeLSTM quantizes differently. Measurements show that this operator
+    quantizes its input once, by the range of all steps, and the state by the range of the rows of one thread. Its results, which
+    are up to 1, differ by 0.01 to more than 1 from those of a loop that quantizes in each step. For static quantization, the
+    operator would need a constant scale, which it does not have.
     """
     states = [state for state in loop.states if state.inner.dtype is not None and state.inner.dtype.is_floating_point()]
     inner = [state.inner for state in loop.states]
@@ -145,7 +145,7 @@ def _no_cell_reason(loop: ScanView, opset: int) -> NotApplicable:
 
 
 def _agrees(match: CellMatch, ctx: Context) -> bool:
-    """Return True if the body can be run on random numbers, and the cell has the same results."""
+    """Return True if the body runs on random numbers, and the cell computes the same results from them."""
     cell, reading, mask = match.cell, match.reading, match.mask
     states = cell.states
     wanted = [state.next for state in states]
@@ -179,7 +179,7 @@ def _agrees(match: CellMatch, ctx: Context) -> bool:
 
 
 def _draw_feeds(match: CellMatch, sources: dict[Hashable, np.ndarray], inputs: set[ir.Value]) -> dict[ir.Value, np.ndarray] | None:
-    """Return random numbers for ``inputs`` of the body. Put those of scanned tensors into ``sources``."""
+    """Return random arrays for ``inputs`` of the body. Add the arrays of scanned sources to ``sources``."""
     rng = np.random.default_rng(7)
     reading, mask = match.reading, None if match.mask is None else match.mask.value
     loop, feeds, symbols = reading.loop, dict[ir.Value, np.ndarray](), dict[str, int]()
@@ -231,7 +231,7 @@ def _evaluate(
 
 
 def _add_constant(value: ir.Value, constants: dict[ir.Value, np.ndarray], nodes: list[ir.Node], depth: int) -> bool:
-    """Return False if ``value`` is not constant, else collect its array or the nodes that compute it."""
+    """Collect the array of ``value``, or the nodes that compute it. Return False if it is not constant."""
     node, array = value.producer(), const_array(value, limit=1 << 31)
     if value in constants or node in nodes:
         return True

@@ -4,10 +4,11 @@
     Transpose(Gemm(W, Transpose(h)))    = h @ W.T
     Einsum<bi,oi->bo>(h, W)             = h @ W.T
 
-If the operand h is not linear, it is treated as a new source.
+If the operand h is not a linear map of sources, h becomes a new source.
 
-The number of features of an operand may be a symbol. A product then shows that the symbol equals the number of rows of the matrix.
-This is ignored if an axis of rows has the same symbol, because some exporters use one symbol for all free sizes.
+The number of features of h may be a symbol. A product h @ W then shows that the symbol equals the first size of W. This conclusion
+is not drawn if a leading axis of a state or scanned tensor has the same symbol, because some exporters use one symbol for all free
+sizes.
 
     LSTM(Unsqueeze(x), W, R, B, , Unsqueeze(h), Unsqueeze(c))    is read as the polynomials of its equations
 
@@ -74,7 +75,7 @@ def _learn_width(reading: Reading, x: ir.Value | None, width: int) -> None:
 
 
 def _oriented(abstract: AbstractValue, transpose: bool) -> AbstractValue:
-    """Return the matrix ``abstract``, transposed if ``transpose``, or None if it is not a matrix."""
+    """Return ``abstract``, transposed if ``transpose`` is True; None if ``abstract`` is no matrix."""
     if isinstance(abstract, np.ndarray):
         return (abstract.T if transpose else abstract) if abstract.ndim == 2 else None
     if isinstance(abstract, Transposed):
@@ -85,7 +86,7 @@ def _oriented(abstract: AbstractValue, transpose: bool) -> AbstractValue:
 
 
 def _matrix_product(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
-    """Read the product of two matrices, one of them constant. For a Gemm, add the third operand."""
+    """Read a MatMul or Gemm of two matrices, one of them constant. Add the third operand of a Gemm."""
     operands = [reading.abstract(value) for value in node.inputs]
     pairs = zip(operands[:2], ("transA", "transB"), strict=True)
     left, right = (_oriented(operand, node.attributes.get_int(name, 0) != 0) for operand, name in pairs)
@@ -182,7 +183,7 @@ def _single_step(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | N
 
 
 def _array(operand: AbstractValue) -> np.ndarray | None:
-    """Return a constant without its first axis, which is the axis of directions.
+    """Return the constant ``operand`` without its first axis, the axis of directions.
 
     Return None if ``operand`` is not constant or has more than one direction.
     """
@@ -190,7 +191,10 @@ def _array(operand: AbstractValue) -> np.ndarray | None:
 
 
 def _state(operand: AbstractValue, x: Features, size: int) -> Polynomial | None:
-    """Read an initial state [1, rows, size]. If it is absent, it is zeros."""
+    """Read an initial state [1, rows, size] as a polynomial. An absent state counts as zeros.
+
+    ``x``: the features of the input, with the same leading axes. Return None if the state cannot be read.
+    """
     if operand is None:
         return Polynomial.constant(np.zeros(size))
     if isinstance(operand, np.ndarray):
@@ -204,7 +208,7 @@ def _state(operand: AbstractValue, x: Features, size: int) -> Polynomial | None:
 class _PolynomialAlgebra:
     """Evaluates the equations of a recurrent operator on polynomials.
 
-    ``reading``: collects the products of activations that become sources of linear maps.
+    If an activation or a product of activations is multiplied by a matrix, it becomes a new source in ``reading``.
     """
 
     reading: Reading

@@ -1,4 +1,4 @@
-"""Read activations and arithmetic, also activations that several operators compute together.
+"""Read activations and arithmetic, including activations that are computed by several operators.
 
     Max(x, 0)    ->  Relu(x)                  Clip(x, a, b)       ->  Clip, which may become Relu or HardSigmoid later
     x / number   ->  x * (1 / number)         a / (1 + exp(b))    ->  a * Sigmoid(-b)
@@ -61,7 +61,7 @@ def _clip(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
 
 
 def _number(bound: object) -> float | None:
-    """Return a bound of Clip as a number: NaN if the bound is unknown, None if the Clip has no such bound."""
+    """Return a bound of Clip as a number: NaN if it is unknown, None if the Clip does not have it."""
     if isinstance(bound, ir.Value):
         number = const_scalar(bound)
         return math.nan if number is None else float(number)
@@ -110,7 +110,7 @@ def _sum(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
 
 
 def _also_transposed(read: OperatorReader) -> OperatorReader:
-    """Return a reader that reads nodes as ``read`` does, and also nodes whose operands are transposed."""
+    """Return a function like ``read`` that can also read nodes whose operands are transposed."""
 
     def read_either(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
         upright: dict[ir.Value, AbstractValue] = {}

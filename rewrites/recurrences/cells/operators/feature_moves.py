@@ -69,9 +69,9 @@ def _moved_transposed(reading: Reading, node: ir.Node, parts: Sequence[Transpose
 
 
 def _movement(reading: Reading, node: ir.Node, x: Features) -> Movement | None:
-    """Return how ``node`` moves features, or None if it also moves leading axes.
+    """Return how ``node`` moves the features ``x``, or None if it also moves leading axes.
 
-    It may add and remove leading axes of size 1.
+    Leading axes of size 1 may be added or removed.
     """
     operands = [reading.abstract(value) for value in node.inputs]
     constants = [operand if isinstance(operand, np.ndarray) else None for operand in operands]
@@ -91,8 +91,10 @@ def _indices(x: Features) -> np.ndarray:
 def _gathered(x: Features, move: Movement, index: np.ndarray) -> Features:
     """Return the result of a node that moves the features of ``x``.
 
-    ``index``: for each feature of the result, its flat index in ``x``, as computed by ``move``. New axes to the left of all feature
-    axes become leading axes.
+    Args:
+        x: The features before the move.
+        move: The movement. Axes that it adds before all feature axes become leading axes.
+        index: The flat index in ``x`` of each feature of the result.
     """
     assert move.axes is not None
     lead = next((i for i, axis in enumerate(move.axes) if axis is not None and axis >= x.lead), len(move.axes))
@@ -122,7 +124,8 @@ def _concat(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
 def _common_lead(reading: Reading, parts: Sequence[Features]) -> Dims | None:
     """Return the leading axes common to all ``parts`` of a Concat, or None if they differ.
 
-    A part may have leading axes of unknown size. Its sources then get the sizes of the other parts.
+    A leading axis may have an unknown size in one part and a known size in another part. The known size is then recorded for the
+    sources of the first part, too.
     """
     dims: list[int | str | None] = list(parts[0].dims)
     for part in parts[1:]:
@@ -159,7 +162,7 @@ def _reshape(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
 
 
 def _expand(reading: Reading, node: ir.Node) -> Sequence[AbstractValue] | None:
-    """Read an Expand that repeats nothing. Two unknown sizes are not assumed to be equal."""
+    """Read an Expand that is known to repeat nothing."""
     x, sizes = reading.features(node.inputs[0]), ints_operand(node, 1)
     source, result = node.inputs[0], node.outputs[0]
     if x is None or source is None:
