@@ -31,11 +31,13 @@ class Step:
     """Reads a node, and writes it in the next or the previous version of its operator.
 
     Args:
+        node: The node.
+        constants: Holds the constants of the new nodes.
         builder: Writes nodes of the opset after this conversion.
         target: The opset to which the whole model is converted.
 
     Attributes:
-        written: The opset of each new node that has a later opset than ``builder``.
+        written: New nodes that are already in a later opset than that of ``builder``, each with its opset.
     """
 
     def __init__(self, node: ir.Node, constants: ConstantPool, builder: Builder, target: int) -> None:
@@ -46,9 +48,11 @@ class Step:
         self.written: dict[ir.Node, int] = {}
 
     def rewrite_with(self, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
-        """Write the node with other ``inputs`` or ``changed`` attributes. Return its results.
+        """Write the node with other inputs or attributes, and return its results.
 
-        The value None removes an attribute.
+        Args:
+            inputs: The new inputs. By default, the inputs stay the same.
+            **changed: The attributes that change. None removes an attribute.
         """
         return self.rewrite_as(self.node.op_type, inputs, **changed)
 
@@ -57,10 +61,14 @@ class Step:
         return self._write(self.node.op_type, self.node.inputs, self.node.outputs[:count], {})
 
     def rewrite_as(self, op_type: str, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
-        """Write the node as the operator ``op_type``. Return its results.
+        """Write the node as the operator ``op_type``, and return its results.
 
-        ``inputs`` and ``changed`` attributes replace those of the node. If the first input stays the same, the results keep their
-        types and shapes. Otherwise types and shapes are inferred.
+        If the first input stays the same, the results keep their types and shapes. Otherwise types and shapes are inferred.
+
+        Args:
+            op_type: The operator.
+            inputs: The new inputs. By default, the inputs stay the same.
+            **changed: The attributes that change. None removes an attribute.
         """
         return self._write(op_type, self.node.inputs if inputs is None else inputs, self.node.outputs, changed)
 
@@ -83,7 +91,7 @@ class Step:
     def reshape_back(self, x: ir.Value, shape: ir.Value) -> ir.Value:
         """Reshape ``x`` to the sizes in the tensor ``shape``.
 
-        If the target has opset 14 or later, a 0 in ``shape`` means size 0 (``allowzero``).
+        A 0 in ``shape`` means size 0 (``allowzero``) if the target opset is at least 14. Below, it copies a size of ``x``.
         """
         if self.target < since.ALLOWZERO:
             return self.builder.op("Reshape", x, shape)
@@ -112,7 +120,7 @@ class Step:
     def constant(self, index: int, what: str) -> np.ndarray | None:
         """Return the array of the constant input ``index``, or None if the input is absent.
 
-        ``what``: the name of the input in messages. Raise NotKnownHere if the input is not constant.
+        Raise NotKnownHere if the input is not constant. ``what``: the name of the input in the message.
         """
         value = self.value(index)
         array = const_array(value)

@@ -28,7 +28,7 @@ def since(op_type: str, opset: int) -> int:
 def differ_only_in_types(op_type: str, opset: int, other: int) -> bool:
     """Return True if the schemas of the operator in both opsets differ at most in the allowed types.
 
-    Return False if one of the opsets has no such operator, unless both lack it.
+    If the operator exists in only one of the opsets, return False. If it exists in neither, return True.
     """
     first, second = schema_of(op_type, opset), schema_of(op_type, other)
     return first is second or (
@@ -59,9 +59,9 @@ def _history() -> dict[str, dict[int, onnx.defs.OpSchema]]:
 
 
 def check_types(node: ir.Node, schema: onnx.defs.OpSchema) -> None:
-    """Raise Unconvertible if ``schema`` excludes the type of an input or output of ``node``.
+    """Raise Unconvertible if ``schema`` does not allow the type of an input or output of ``node``.
 
-    Ignore unknown types.
+    Unknown types count as allowed.
     """
     allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
     version, bound = schema.since_version, dict[str, str]()

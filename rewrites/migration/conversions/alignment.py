@@ -27,7 +27,7 @@ _BETWEEN = frozenset({"Cast", "Identity"})
 
 
 def _align_second_operand(step: Step) -> Written:
-    """Convert arithmetic and Gemm, 6 -> 7: align the second operand with the axes of the first."""
+    """Convert arithmetic and Gemm, 6 -> 7: align the axes of the second operand with those of the first."""
     if not step.has("broadcast") and not step.has("axis"):
         return None
     a, b = step.required(0), step.required(1)

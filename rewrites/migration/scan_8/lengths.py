@@ -57,9 +57,9 @@ class Lengths:
 
 @dataclass(frozen=True)
 class ScanSizes:
-    """The numbers of rows and of steps, each as an int64 tensor of one element.
+    """The number of rows and the number of steps, each as an int64 tensor of one element.
 
-    A number is a constant if a scan input declares this size.
+    If the shape of a scan input declares a number, the tensor is a constant.
     """
 
     rows: ir.Value
@@ -125,13 +125,16 @@ def cut_to_longest_row(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
 
 
 def select_final_state(b: Builder, final: ir.Value, state: State, lengths: Lengths) -> ir.Value:
-    """Return ``final``, the result of the new Scan, or the initial state for a row of length 0."""
+    """Return the final state of each row: ``final``, or the initial state for a row of length 0.
+
+    ``final``: the state that the new Scan returns.
+    """
     has_steps = b.op("Less", b.const([0]), lengths.value)
     return where(b, with_unit_axes(b, has_steps, 1, final, rank_of(state.inner)), final, state.initial)
 
 
 def with_unit_axes(b: Builder, flags: ir.Value, rank: int, x: ir.Value, inner_rank: int | None) -> ir.Value:
-    """Append axes of size 1 to ``flags``, so that it has as many axes as ``x``.
+    """Append axes of size 1 to the mask ``flags``, so that it has as many axes as ``x``.
 
     Args:
         rank: The rank of ``flags``.

@@ -29,16 +29,16 @@ __all__ = ["may_be_one_step", "split_off_one_step"]
 
 
 def may_be_one_step(loop: ScanView) -> bool:
-    """Return True if it is possible that each row of the Scan has exactly one step."""
+    """Return True unless it is known that some row of the Scan does not have exactly one step."""
     lengths = const_array(loop.sequence_lens)
     steps = next((dim for scan in loop.scan_inputs if isinstance(dim := dim_of(scan.outer, 1), int)), None)
     return not ((lengths is not None and (lengths > 1).any()) or (loop.sequence_lens is None and steps not in (None, 1)))
 
 
 def split_off_one_step(loop: ScanView, ctx: Context) -> ir.Node:
-    """Replace ``loop`` by an If with one branch for a single step, and one for several steps.
+    """Replace the opset-8 Scan ``loop`` by an If, whose branches run a single step and several steps.
 
-    Return the opset-8 Scan in the branch for several steps.
+    Return the Scan in the branch for several steps. It is still an opset-8 Scan.
     """
     node = loop.node
     head, then, otherwise = ctx.builder(), ctx.builder(), ctx.builder()
@@ -64,9 +64,9 @@ def split_off_one_step(loop: ScanView, ctx: Context) -> ir.Node:
 
 
 def _write_one_step_scan(loop: ScanView, body: ir.Graph, b: Builder, ctx: Context) -> list[ir.Value]:
-    """Write a Scan over the rows, whose body ``body`` computes the single step of each row.
+    """Write a Scan over the rows, in which ``body`` computes the single step of each row.
 
-    Return its results in the shapes of the results of ``loop``.
+    Return its results, reshaped to the shapes of the results of ``loop``.
     """
     outer = [state.initial for state in loop.states]
     outer += [squeeze(b, slice_axis(b, scan.outer, 1, 0, 1), [1]) for scan in loop.scan_inputs]
