@@ -65,7 +65,7 @@ class WrittenForm:
 
 
 def no_fallback(ctx: Context) -> NotApplicable | None:
-    """Return a reason if no If can keep a loop as the fallback, because the target lacks Ifs or loops."""
+    """Return a reason if the target lacks Ifs or loops, so that no If can keep a loop as the fallback."""
     if ctx.options.target.loops and "If" in ctx.options.target.control_flow:
         return None
     return NotApplicable("LINEAR-CORNERS", "a target without Scan and If could not keep the loop for values that are not finite")
@@ -194,8 +194,8 @@ def states_of_unknown_width(loop: ScanView, sizes: StepSizes) -> list[State]:
 def can_check_width(loop: ScanView, ctx: Context) -> bool:
     """Return True if an If around ``loop`` may check the width of its states.
 
-    The target must run loops and Ifs, and ``loop`` must not be inside another loop, because an If would prevent batching the other
-    loop.
+    The target must run loops and Ifs, and ``loop`` must not be inside another loop. Otherwise, the If would prevent batching this
+    other loop.
     """
     return no_fallback(ctx) is None and all(ctx.if_around(graph) is not None for graph in _branches_around(loop, ctx))
 
@@ -238,7 +238,7 @@ def narrow_copy(loop: ScanView, ctx: Context) -> ir.Node:
 def tried_whole(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
     """Insert the new Scan ``node`` temporarily, so that rules can be tried on it.
 
-    Yield the Scan, with all its outputs in use, and the context for the rules.
+    Yield the Scan as a view, with all its outputs in use, and the context for the rules.
     """
     with in_trial_graph(node, ctx) as trial:
         assert isinstance(node.graph, ir.Graph)

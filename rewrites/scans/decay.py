@@ -115,7 +115,7 @@ def _emit_steps(build: Builder, decays: Sequence[ir.Value], drives: Sequence[ir.
 
 @lru_cache(maxsize=4096)
 def choose_levels(rows: int) -> Radices:
-    """Return block sizes for at least ``rows`` steps that need few operators for a constant decay."""
+    """Return block sizes that hold at least ``rows`` rows, with few operators for a constant decay."""
     if rows <= 1:
         return Radices((), 0)
     best: Radices | None = None

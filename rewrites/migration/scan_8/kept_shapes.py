@@ -58,8 +58,8 @@ def _try_shapes(loop: ScanView, input_shapes: _Shapes, ctx: Context) -> list[_Sh
     Returns:
         * None if a state may change its shape for these input shapes.
         * An empty list if the body fails for these input shapes, or if no state changes its shape.
-        * Otherwise a list of other input shapes to try. This happens if a node only succeeds if some sizes are equal. In the
-          input shapes to try, they are equal.
+        * Otherwise a list of other input shapes to try. A node requires that some sizes are equal (or 0), and they are so in
+          each of these input shapes.
     """
     fails = False
 

@@ -35,11 +35,11 @@ _LARGER = {"Greater": 0, "Less": 1}
 
 @dataclass(frozen=True)
 class Accumulation:
-    """A state that accumulates ``operand``.
+    """A state that accumulates ``operand``, which depends on no state.
 
     Args:
-        op_type: The operator; "Max" or "Min" for a choice; "Latch" or "Mean".
-        node: The node that combines ``state`` with ``operand``. The operand depends on no state.
+        op_type: The operator; "Max" or "Min" for a choice, "Latch" for a latch, "Mean" for a running mean.
+        node: The node that combines ``state`` with ``operand``.
         makers: The nodes that compute the next value: ``node`` and its duplicates, or the Where of a mask.
         also: The nodes that read the state only to compute the next value.
         mask: A condition and a flag. The state changes only in steps whose condition equals the flag. None if it always changes.
@@ -156,7 +156,8 @@ def _masked_accumulation(where: ir.Node, state: State, varying: Collection[ir.Va
 def rows_of(stacks: Stacks, total: Accumulation) -> ir.Value:
     """Return the operands of all steps, shaped [steps, *state axes].
 
-    The operands of a difference are negated. In steps in which a mask keeps the state, they are the neutral element.
+    If the operator is Sub, the operands are negated. In steps in which a mask keeps the state, the neutral element replaces the
+    operand.
     """
     b, rows = stacks.build, aligned(stacks, total.operand, total.rank)
     if total.op_type == "Sub":
@@ -202,9 +203,9 @@ def neutral(total: Accumulation) -> np.ndarray:
 
 
 def put_states(stacks: Stacks, use: StateUse, rows: ir.Value, states: ir.Value, first: ir.Value | None = None) -> ir.Value | None:
-    """Put the stack of the states after each step, and of those before each step, into ``stacks``.
+    """Put two stacks into ``stacks``, each only if it is read: the states after and before each step.
 
-    Each is put there only if it is read. Return the last state if it is read, else None.
+    Return the last state if it is read, else None.
 
     Args:
         rows: The operands of all steps.

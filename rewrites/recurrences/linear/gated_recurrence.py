@@ -66,7 +66,7 @@ _FIRST = 16
 class _GatedState:
     """A state with its paths and its drive (see ``decay_reader``).
 
-    ``is_plain``: True if the body first multiplies the state, and then adds the drive.
+    ``is_plain``: True if the body adds the drive after all products with the state.
     """
 
     state: State
@@ -96,8 +96,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _read(state: State, reader: DecayReader) -> _GatedState:
     """Return ``state`` with its paths and drive.
 
-    Raise NotLinear if the state is not gated, that is, if none of its factors changes from step to step. Also raise it if the rank
-    of the state is unknown or its type is not supported.
+    Raise NotLinear in these cases:
+
+    * The state is not gated, that is, none of its factors changes from step to step.
+    * The rank of the state is unknown, or its type is not supported.
     """
     linear = reader.next_value_of(state)
     known = rank_of(state.inner) is not None and state.inner.dtype in _LARGEST
@@ -107,7 +109,7 @@ def _read(state: State, reader: DecayReader) -> _GatedState:
 
 
 def _multiplies_first(state: State, reader: DecayReader) -> bool:
-    """Return True if the body first multiplies the state, and then adds a value without a state."""
+    """Return True if the body first multiplies the state, and then adds a value that depends on no state."""
     value, sums = through_identity(state.next), 0
     while value is not None and value is not state.inner:
         node = value.producer()

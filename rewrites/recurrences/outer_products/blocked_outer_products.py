@@ -199,7 +199,10 @@ class _BlocksOrLoop:
         return blocks, bounded, decays if self.constant is None else None
 
     def _condition(self, bounded: list[ir.Value], decays: ir.Value | None, least: int) -> ir.Value:
-        """Return a flag that is true if blocks equal the loop and there are at least ``least`` steps."""
+        """Return a flag that is true if blocks compute the same as the loop and pay off.
+
+        They pay off if there are at least ``least`` steps. ``bounded``, ``decays``: see ``_blocks_and_checks``.
+        """
         build, loop, initial = self.rows.stacks.build, self.rows.stacks.loop, self.rows.matrix.state.initial
         known = isinstance(loop.steps, int)
         if known and static_dims(initial) is not None:

@@ -204,7 +204,7 @@ def _query(next_value: ir.Value, tensor: Tensor, labels: Labels) -> tuple[Produc
 
 
 def _independent_axis(named: Sequence[int], decay: Product, added_term: Product) -> int:
-    """Return the first axis that shares no factor with some other axis, as the key axis without a query."""
+    """Return an axis for the key if there is no query: one that shares no factor with some other axis."""
     for label in named:
         along = {other for factor in added_term.factors if label in factor.named for other in factor.named}
         if label in along and any(other not in along | decay.named for other in named):
@@ -227,7 +227,7 @@ def _relabelled(factor: Factor, to: dict[int, int]) -> Factor:
 def _delta(
     decay: Product, keys: Product, rest: Product, removed: Product, key: int | None, summed: int | None
 ) -> tuple[Product, Product]:
-    """Return the factors of b and v. Raise NotAProduct if ``removed`` is no term of a delta rule."""
+    """Return the factors of b and v. Raise NotAProduct if ``removed`` is not the term of a delta rule."""
     if key is None or summed is None:
         raise NotAProduct
     to = {label: label for factor in removed.factors for label in factor.named} | {summed: key}

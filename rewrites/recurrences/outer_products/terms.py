@@ -135,9 +135,9 @@ class Axes:
         return self.summed(Tensor(labels, tuple(pairwise)), {*first.labels, *second.labels})
 
     def summed(self, tensor: Tensor, before: Iterable[int | None]) -> Tensor:
-        """Return ``tensor`` if it can be a sum over all those axes of ``before`` that it lacks.
+        """Return ``tensor`` after checking that it is a valid sum over axes.
 
-        Raise NotAProduct if one of its products lacks an axis that is summed over.
+        It sums over all axes of ``before`` that it lacks. Raise NotAProduct if one of its products lacks such an axis.
         """
         kept = {self.of(label) for label in tensor.labels if label is not None}
         gone = {self.of(label) for label in before if label is not None} - kept
@@ -159,7 +159,7 @@ def _renamed(tensor: Tensor, new: Callable[[int], int]) -> Tensor:
 
 
 def multiplied(stacks: Stacks, product: Product, labels: tuple[int, ...], dtype: np.dtype, *, alone: bool) -> ir.Value:
-    """Return ``product`` for all steps, as a tensor [steps, *axes] whose ``axes`` broadcast to ``labels``.
+    """Return ``product`` for all steps, as a tensor [steps, *axes] that broadcasts to [steps, *labels].
 
     ``alone``: True if the result may have additional axes of size 1 when ``product`` has a single factor.
     """
