@@ -207,9 +207,9 @@ def sizes_at_most(build: Builder, limits: Iterable[tuple[ir.Value, int]]) -> ir.
 
 
 def guard_width(loop: ScanView, states: list[State], widest: int, ctx: Context) -> list[ir.Node]:
-    """Replace ``loop`` by an If with two copies of the loop, one of them marked as narrow.
+    """Replace ``loop`` by an If with two copies of the loop: one for narrow states, one for wide states.
 
-    The narrow copy runs if each of ``states`` has at most ``widest`` bytes.
+    The narrow copy runs if each of ``states`` has at most ``widest`` bytes. It is marked, so that a later rule can replace it.
 
     Returns:
         The narrow copy and the other copy.
@@ -228,7 +228,7 @@ def guard_width(loop: ScanView, states: list[State], widest: int, ctx: Context) 
 
 
 def narrow_copy(loop: ScanView, ctx: Context) -> ir.Node:
-    """Return a detached copy of ``loop`` that is marked as narrow."""
+    """Return a detached copy of ``loop``, marked as a loop that only runs for narrow states."""
     node = copy_with_states(loop, loop.states, ctx)
     IS_NARROW.put(node, True)
     return node

@@ -64,7 +64,7 @@ def bind_state(
 
 
 def put_stacks(values: Iterable[ir.Value], stacks: Stacks, sizes: StepSizes) -> NotApplicable | None:
-    """Write the nodes that compute ``values`` for all steps to ``stacks``.
+    """Write nodes to ``stacks`` that compute ``values`` for all steps.
 
     Return a reason if this is impossible or exceeds the memory budget, else None.
     """

@@ -30,7 +30,7 @@ _END = 2**63 - 1
 
 @dataclass(frozen=True)
 class StackEnds:
-    """Adds steps at the first or last step of stacks, or removes steps there.
+    """Adds steps before the first step of a stack, or reads and removes its first or last step.
 
     Row 0 of a stack is the first step, or the last step if ``backwards``.
     """

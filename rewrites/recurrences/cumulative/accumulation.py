@@ -223,7 +223,7 @@ def put_states(stacks: Stacks, use: StateUse, rows: ir.Value, states: ir.Value, 
 
 
 def shaped(stack: ir.Value, rows: ir.Value, initial: ir.Value) -> ir.Value:
-    """Set the shape of ``stack`` to the number of ``rows`` and the axes of ``initial``. Return ``stack``."""
+    """Return ``stack`` with its shape set to [number of ``rows``, *axes of ``initial``], if it is known."""
     if rows.shape is not None and initial.shape is not None:
         stack.shape = ir.Shape([rows.shape[0], *initial.shape.dims])
     return stack

@@ -124,7 +124,7 @@ class Linear:
 
 
 class DecayReader:
-    """Reads values in the body of ``loop`` as sums of paths to the states and a drive.
+    """Reads values in the body of ``loop`` as linear functions of the states (see ``Linear``).
 
     ``opset``: the opset of the model.
     """

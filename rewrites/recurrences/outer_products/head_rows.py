@@ -105,7 +105,7 @@ class HeadRows:
 class Packing:
     """Writes keys, values, queries and decays of ``matrix`` as operands of LinearAttention.
 
-    ``stacks`` must hold their values for all steps. The batch of LinearAttention is the axis of the heads whose size is unknown.
+    ``stacks`` must hold their values for all steps. If a heads axis has an unknown size, it becomes the batch of LinearAttention.
     """
 
     matrix: MatrixState
@@ -113,17 +113,17 @@ class Packing:
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """A tuple with the axis of the heads whose size is unknown; empty if all sizes are known."""
+        """A tuple with the label of the heads axis of unknown size; empty if all sizes are known."""
         return tuple(label for label in self.matrix.heads if self.matrix.size([label]) < 0)
 
     @property
     def heads(self) -> tuple[int, ...]:
-        """The axes of the heads whose sizes are known."""
+        """The labels of the heads axes of known size."""
         return tuple(label for label in self.matrix.heads if label not in self.batch)
 
     @property
     def count(self) -> int:
-        """The number of heads, without the batch."""
+        """The number of heads without the batch: the product of all known sizes of heads axes."""
         return self.matrix.size(self.heads)
 
     def product(self, product: Product, axes: tuple[int, ...]) -> ir.Value:

@@ -25,7 +25,7 @@ __all__ = ["MatrixState", "matrix_states"]
 
 @dataclass(frozen=True)
 class MatrixState:
-    """A matrix state and the factors of its step, named as in the formula above.
+    """A matrix state and the factors of its step, named as in the formula of the module docstring.
 
     Args:
         labels: The labels of the axes of ``state``.
@@ -72,7 +72,7 @@ class MatrixState:
         return prod(known) if len(known) == len(sizes) else -1
 
     def unknown_sizes(self) -> NotApplicable | None:
-        """Return a reason if more sizes are unknown than one size of the heads."""
+        """Return a reason if sizes are unknown. One size of the heads may be unknown."""
         others = (*self.key_axes, *self.values)
         unknown = [label for label in (*self.heads, *others) if self.size([label]) < 0]
         if len(unknown) <= 1 and not any(label in others for label in unknown):
