@@ -32,7 +32,7 @@ _DEFAULT_AXIS = {"ArgMax": 0, "ArgMin": 0, "LpNormalization": -1, "Split": 0, "T
 
 @rule(*_DEFAULT_AXIS)
 def along_axis(call: Call) -> Sequence[Result]:
-    """Emit the node with its attribute ``axis`` shifted past the steps.
+    """Emit the node with its attribute ``axis`` shifted past axis 0 (the steps).
 
     A second input (k of TopK, sizes of Split) must be loop-invariant.
     """
@@ -42,7 +42,7 @@ def along_axis(call: Call) -> Sequence[Result]:
 
 @rule("Hardmax", "LogSoftmax", "Softmax")
 def softmax(call: Call) -> Sequence[Result]:
-    """Emit the node with its attribute ``axis`` shifted past the steps.
+    """Emit the node with its attribute ``axis`` shifted past axis 0 (the steps).
 
     The emitted node always has the attribute, even if the old node relies on the default, because opset 13 changed the default.
     """
@@ -51,7 +51,7 @@ def softmax(call: Call) -> Sequence[Result]:
 
 @rule("CumProd", "CumSum")
 def cumulative(call: Call) -> Sequence[Result]:
-    """Emit a CumSum or CumProd with its axis shifted past the steps.
+    """Emit a CumSum or CumProd with its axis shifted past axis 0 (the steps).
 
     The axis is an input of the operator, and need not be constant.
     """
@@ -118,7 +118,7 @@ def _log_sum_exp(b: Builder, x: ir.Value, axes: Sequence[int], keep: bool) -> ir
 
 
 def _reduce_over_computed_axes(call: Call) -> list[Result]:
-    """Emit a Reduce whose axes are computed at run time, with these axes shifted past the steps.
+    """Emit a Reduce whose axes are computed at run time, with these axes shifted past axis 0 (the steps).
 
     The number of axes must be known, because an empty list would mean all axes, including the steps.
     """
@@ -133,14 +133,14 @@ def _reduce_over_computed_axes(call: Call) -> list[Result]:
 
 @rule("DFT", until=20)
 def fourier_by_attribute(call: Call) -> Sequence[Result]:
-    """Emit a DFT with its axis shifted past the steps. Before opset 20, the axis is an attribute."""
+    """Emit a DFT with its axis shifted past axis 0 (the steps). Before opset 20, the axis is an attribute."""
     call.require_invariant(1)
     return call.emit(call.values, axis=axis_after_steps(call, 1))
 
 
 @rule("DFT", since=20)
 def fourier(call: Call) -> Sequence[Result]:
-    """Emit a DFT with its axis shifted past the steps. Since opset 20, the axis is an input.
+    """Emit a DFT with its axis shifted past axis 0 (the steps). Since opset 20, the axis is an input.
 
     If the input is absent, the axis is -2. A negative axis counts from the end and needs no shift.
     """

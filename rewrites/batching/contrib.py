@@ -58,7 +58,7 @@ def quantized_broadcasting(call: Call) -> Sequence[Result]:
 
 @rule("QLinearSoftmax", domain=_MS)
 def quantized_softmax(call: Call) -> Sequence[Result]:
-    """Emit the node with its attribute ``axis`` shifted past the steps.
+    """Emit the node with its attribute ``axis`` shifted past axis 0 (the steps).
 
     Before opset 13, the operator normalises all axes from ``axis`` on together. The shift is correct there too, because the steps
     come before ``axis``.
@@ -69,7 +69,7 @@ def quantized_softmax(call: Call) -> Sequence[Result]:
 
 @rule("QLinearConcat", domain=_MS)
 def quantized_concatenation(call: Call) -> Sequence[Result]:
-    """Emit ``QLinearConcat(s, z, x0, s0, z0, x1, ...)`` with its axis shifted past the steps.
+    """Emit ``QLinearConcat(s, z, x0, s0, z0, x1, ...)`` with its axis shifted past axis 0 (the steps).
 
     If some of the data x0, x1, … are loop-invariant, they are repeated for each step.
     """

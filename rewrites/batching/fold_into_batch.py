@@ -188,7 +188,7 @@ def _convolution_by_groups(call: Call, rank: int) -> ir.Value:
 def max_pool(call: Call) -> Sequence[Result]:
     """Emit the node with the steps merged into its batch axis.
 
-    The indices that the emitted node returns count the elements of all steps, so each step's offset is subtracted.
+    The indices that the emitted node returns count the elements of all steps, so the first index of each step is subtracted.
     """
     results = list(fold_batch(call))
     if len(results) > 1:
@@ -201,7 +201,7 @@ def max_pool(call: Call) -> Sequence[Result]:
 def max_unpool(call: Call) -> Sequence[Result]:
     """Emit the node with the steps merged into its batch axis. The shape of a step's result must be known.
 
-    The indices that the emitted node needs count the elements of all steps, so each step's offset is added.
+    The indices that the emitted node needs count the elements of all steps, so the first index of each step is added.
     """
     call.require_invariant(2)
     b, dims, sizes = call.build, static_dims(call.node.outputs[0]), ints_operand(call.node, 2)

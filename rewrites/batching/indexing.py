@@ -63,7 +63,7 @@ def _gather_pairwise(call: Call, axis: int, data_rank: int, index_rank: int) -> 
 
 @rule("GatherElements")
 def gather_elements(call: Call) -> Sequence[Result]:
-    """Emit the node with its axis shifted past the steps.
+    """Emit the node with its axis shifted past axis 0 (the steps).
 
     Data and indices must have the same rank. Therefore a loop-invariant operand is repeated for every step.
     """
@@ -86,7 +86,7 @@ def gather_nd(call: Call) -> Sequence[Result]:
 
 @rule("Scatter", "ScatterElements")
 def scatter_elements(call: Call) -> Sequence[Result]:
-    """Emit the node with its axis shifted past the steps.
+    """Emit the node with its axis shifted past axis 0 (the steps).
 
     An index selects a position along this axis only. Therefore the updates of a step change only the data of this step.
     """
@@ -108,7 +108,7 @@ def scatter_nd(call: Call) -> Sequence[Result]:
 
 @rule("OneHot")
 def one_hot(call: Call) -> Sequence[Result]:
-    """Emit the node, with the axis that OneHot inserts shifted past the steps.
+    """Emit the node, with the axis that OneHot inserts shifted past axis 0 (the steps).
 
     A negative axis counts from the end of the result, and needs no shift.
     """
@@ -118,7 +118,7 @@ def one_hot(call: Call) -> Sequence[Result]:
 
 @rule("Compress")
 def compress(call: Call) -> Sequence[Result]:
-    """Emit a Compress with its axis shifted past the steps.
+    """Emit a Compress with its axis shifted past axis 0 (the steps).
 
     If the node has no axis, the data of each step are flattened first. The condition must be loop-invariant, because otherwise the
     number of selected elements could differ between steps.

@@ -53,7 +53,7 @@ _NARROW = frozenset({ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 
 @rule("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
 def trailing_normalization(call: Call) -> Sequence[Result]:
-    """Emit the node with its axis shifted past the steps.
+    """Emit the node with its axis shifted past axis 0 (the steps).
 
     If the scale or bias is batched, the emitted node gets a scale of ones. A Mul and an Add then apply the scale and the bias.
     """
@@ -146,8 +146,8 @@ def group_normalization(call: Call) -> Sequence[Result]:
 def mean_variance_normalization(call: Call) -> Sequence[Result]:
     """Emit the node with the steps merged into its channels.
 
-    If the axes include the channels, that is, if they are [0, 1, 2, 3], each step becomes one channel instead. Other axes than
-    these and [0, 2, 3] are refused, because onnxruntime does not support them.
+    If the axes are [0, 1, 2, 3], they include the channels. Then each step becomes one channel instead. Otherwise the axes must be
+    [0, 2, 3], because onnxruntime supports no others.
     """
     axes = sorted(call.node.attributes.get_ints("axes", (0, 2, 3)))
     if axes not in ([0, 2, 3], [0, 1, 2, 3]) or call.rank(0) != 4:
@@ -186,7 +186,7 @@ def by_its_function(call: Call) -> Sequence[Result]:
 def _definition(call: Call) -> tuple[ir.Graph, dict[ir.Value, Operand]]:
     """Return the operator's definition as a graph, and a dictionary for the inputs of this graph.
 
-    The dictionary maps each input of the graph to the operand of the call that it stands for.
+    The dictionary maps each input of the graph to its operand in the call.
     """
     node = ir.serde.serialize_node(call.node)
     graph = onnx.GraphProto(name="definition")

@@ -137,7 +137,7 @@ def _that_may_be_empty(call: Call, left: Operand, right: Operand, emit: Product,
 def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value:
     """Emit ``[M, K] @ [T, K, N]`` (T steps) as ``[T * N, K] @ [K, M]``, and move the result's axes back.
 
-    A Flatten separates the Transpose of the right operand from the product, because onnxruntime would fuse both wrongly.
+    A Flatten separates the Transpose of the right operand from the product, because onnxruntime would fuse these two nodes wrongly.
     """
     b = call.build
     weights = transpose(b, left.value, [1, 0]) if left.rank == 2 else unsqueeze(b, left.value, [1])
@@ -154,7 +154,7 @@ def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Produ
 def _times_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.Value, emit: Product) -> ir.Value:
     """Multiply ``matrices`` by ``vector``, which becomes a matrix with one column.
 
-    The vector itself would not do: onnxruntime fuses a Transpose into a product with a vector wrongly, and such a product fails if
+    This has two reasons: onnxruntime fuses a Transpose into a product with a vector wrongly, and it cannot multiply by a vector if
     the number of steps is 0.
     """
     if rank is None and call.opset < since.NEGATIVE_AXES:

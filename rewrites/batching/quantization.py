@@ -33,9 +33,10 @@ _LIMITS = {ir.DataType.UINT8: (0, 255), ir.DataType.INT8: (-128, 127)}
 @rule("DequantizeLinear", "QuantizeLinear")
 @rule("DequantizeLinear", "QuantizeLinear", domain="com.microsoft")
 def quantize(call: Call) -> Sequence[Result]:
-    """Emit the node. If the scale has several elements, the attribute ``axis`` is shifted past the steps.
+    """Emit the node, with a scale for each step if the scale or the zero point differs between steps.
 
-    If the scale or the zero point differs between steps, the emitted node has a scale for each index of axis 0, the steps.
+    The emitted node then has one scale for each index of axis 0 (the steps). Otherwise, a scale with several elements stays the
+    same, and its ``axis`` is shifted past axis 0.
     """
     if call.node.attributes.get_int("block_size", 0):
         raise call.refuse("NO-BATCHING-RULE", "the scales are blocked")
@@ -147,8 +148,9 @@ def dynamic_quantize(call: Call) -> Sequence[Result]:
 def dynamic_product(call: Call) -> Sequence[Result]:
     """Emit ``DynamicQuantizeMatMul(x, w, s, z, bias)`` for all steps. Only x may be batched.
 
-    Each step of x is quantised to q with its own scale sx and zero point zx. The result is ``(q @ (w - z) - zx * colsum(w - z)) *
-    sx * s + bias``.
+    Each step of x is quantised to q with its own scale sx and zero point zx. The result is
+
+        (q @ (w - z) - zx * colsum(w - z)) * sx * s + bias
     """
     call.require_shared(*range(1, len(call.operands)))
     rank, b, wide = call.rank(0), call.build, int(ir.DataType.INT32)

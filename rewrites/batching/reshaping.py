@@ -55,7 +55,7 @@ def remove_axes(call: Call) -> Sequence[Result]:
 
 
 def _shift_computed_axes(call: Call, indexed_rank: int | None, rank: int | None) -> list[Result]:
-    """Emit the node with its axes, which are computed at run time, shifted past the steps.
+    """Emit the node with its axes, which are computed at run time, shifted past axis 0 (the steps).
 
     Args:
         call: The call.

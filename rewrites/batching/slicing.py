@@ -21,7 +21,7 @@ __all__ = ["pad", "pad_by_attributes", "slice_", "slice_by_attributes"]
 
 @rule("Slice", until=10)
 def slice_by_attributes(call: Call) -> Sequence[Result]:
-    """Emit a Slice with its axes shifted past the steps.
+    """Emit a Slice with its axes shifted past axis 0 (the steps).
 
     Before opset 10, the bounds and the axes are attributes.
     """
