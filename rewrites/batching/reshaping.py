@@ -1,4 +1,7 @@
-"""Reshape, Flatten, Squeeze, Unsqueeze, Expand, Tile and Concat. The elements of a step keep their order."""
+"""Reshape, Flatten, Squeeze, Unsqueeze, Expand, Tile and Concat.
+
+In the emitted nodes, the elements of each step keep their order.
+"""
 
 from collections.abc import Sequence
 

@@ -211,9 +211,9 @@ def _block_scan(loop: ScanView, cut: _StepCut, states: Sequence[ir.Value], ctx: 
 def _blocks_scan(
     loop: ScanView, cut: _StepCut, sizes: tuple[ir.Value, ir.Value, ir.Value], build: Builder, ctx: Context
 ) -> tuple[ir.Node, ir.Node]:
-    """Write a Scan over all full blocks to ``build``. Return the inner Scan over one block, and the outer Scan.
+    """Write a Scan over all full blocks. Return the inner Scan over one block, and the outer Scan.
 
-    ``sizes``: the number of blocks, of steps in one block, and of steps in all blocks.
+    ``sizes``: the number of blocks, of steps in one block, and of steps in all blocks. ``build``: collects the nodes.
     """
     names, begun, (blocks, length, end) = ctx.names, _initial_values(loop, ctx), sizes
     inner, scans = _block_scan(loop, cut, begun, ctx)

@@ -4,8 +4,8 @@ An example is ``m' = m + (x - m) / (t + 1)``. Step n multiplies such a state by 
 state is a running sum. The reader does not compare operators. It evaluates the factors of m and x, and compares numbers:
 
 * If a constant lists a number for each step of the loop, it compares all steps in floating point.
-* Otherwise both factors are quotients of polynomials in n. It compares exact fractions for ``_SAMPLES`` steps. This proves that the
-  quotients are equal, because different quotients of such low degrees agree in fewer steps.
+* Otherwise both factors are quotients of polynomials in n. It compares exact fractions for ``_SAMPLES`` steps. Two different
+  quotients of such low degrees agree in fewer steps, so quotients that agree in all these steps are equal.
 """
 
 from collections.abc import Iterator

@@ -2,8 +2,8 @@
 
     S' = a S + k v^T    or, with a delta rule,    S' = a S + b k (v - (a S)^T k)^T;    y = q^T S'
 
-The decay ``a`` is optional. A state may have more than two axes. The key axis is the one over which the product with the query
-sums. The value axes are those that only S and v have. The other axes, the heads, number independent matrices.
+The decay ``a`` is optional. A state may have more than two axes. The product with the query sums over the key axis. The value axes
+occur only in S and v. All other axes are called the heads: their indices select one of several independent matrices.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
