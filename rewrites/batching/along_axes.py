@@ -100,9 +100,10 @@ def reduction(call: Call) -> Sequence[Result]:
 
 
 def _log_sum_exp(b: Builder, x: ir.Value, axes: Sequence[int], keep: bool) -> ir.Value:
-    """Emit a ReduceLogSumExp as simpler operators: log(sum(exp(x - m))) + m.
+    """Emit a ReduceLogSumExp of ``x`` as simpler operators: log(sum(exp(x - m))) + m.
 
-    m is the maximum. If the maximum is infinite, m is the largest or smallest finite number instead.
+    m is the maximum over ``axes``. If the maximum is infinite, m is the largest or smallest finite number instead. ``keep``: True
+    to keep the reduced axes with size 1.
     """
     if x.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return reduce(b, "ReduceLogSumExp", x, axes, keep)

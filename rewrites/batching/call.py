@@ -153,6 +153,11 @@ class Call:
         return [Result(value) for value in self.build.like(self.node, values, **changed)]
 
     def refuse(self, code: str, detail: str) -> Refused:
-        """Return the exception that refuses this call. The caller raises it."""
+        """Return the exception that refuses this call. The caller raises it.
+
+        Args:
+            code: The code of the reason.
+            detail: The reason in words.
+        """
         name = f" {self.node.name!r}" if self.node.name else ""
         return Refused(NotApplicable(code, f"{self.node.op_type}{name}: {detail}"))

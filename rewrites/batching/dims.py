@@ -106,7 +106,10 @@ def _reshape_exactly(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
 
 
 def fold_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
-    """Merge the steps into the first per-step axis: ``[steps, d0, d1, …]`` -> ``[steps * d0, d1, …]``."""
+    """Merge the steps into the first axis of a step: ``[steps, d0, d1, …]`` -> ``[steps * d0, d1, …]``.
+
+    ``dims``: the dimensions of ``x`` in one step: d0, d1, ….
+    """
     if len(dims) == 2:
         return call.build.op("Flatten", x, axis=2)
     rest = [dim for dim in dims[1:] if isinstance(dim, int) and dim > 0]

@@ -102,7 +102,7 @@ class Step:
         return result
 
     def scalar(self, number: float, dtype: ir.DataType) -> ir.Value:
-        """Return a constant of rank 0 and of the element type ``dtype``."""
+        """Return ``number`` as a constant of rank 0 and of the element type ``dtype``."""
         with np.errstate(over="ignore"):
             return self.builder.const(np.asarray(number, dtype=dtype.numpy()))
 
@@ -129,17 +129,18 @@ class Step:
         return array
 
     def constant_ints(self, index: int, what: str) -> list[int] | None:
-        """Return a constant input as a list of integers; None if the input is absent.
+        """Return the constant input ``index`` as a list of integers; None if the input is absent.
 
-        Raise NotKnownHere if the input is not constant.
+        Raise NotKnownHere if the input is not constant. ``what``: the name of the input in the message.
         """
         array = self.constant(index, what)
         return None if array is None else [int(item) for item in array.reshape(-1)]
 
     def constant_float(self, index: int, name: str) -> float | None:
-        """Return the number in a constant input; None if the input is absent or empty.
+        """Return the number in the constant input ``index``; None if the input is absent or empty.
 
-        Raise NotKnownHere if the input is not constant, and Unconvertible if float32 cannot represent the number.
+        Raise NotKnownHere if the input is not constant, and Unconvertible if float32 cannot represent the number. ``name``: the
+        name of the input in the message.
         """
         array = self.constant(index, name)
         if array is None or array.size == 0:
@@ -150,18 +151,18 @@ class Step:
         return float(number)
 
     def rank(self, index: int = 0) -> int | None:
-        """Return the rank of an input; None if the rank is unknown."""
+        """Return the rank of input ``index``; None if the rank is unknown."""
         return rank_of(self.required(index))
 
     def known_rank(self, index: int = 0) -> int:
-        """Return the rank of an input. Raise NotKnownHere if the rank is unknown."""
+        """Return the rank of input ``index``. Raise NotKnownHere if the rank is unknown."""
         rank = self.rank(index)
         if rank is None:
             raise NotKnownHere(f"the rank of its input {index} is not known")
         return rank
 
     def dtype(self, index: int = 0) -> ir.DataType:
-        """Return the element type of an input. Raise NotKnownHere if the type is unknown."""
+        """Return the element type of input ``index``. Raise NotKnownHere if the type is unknown."""
         dtype = self.required(index).dtype
         if dtype is None:
             raise NotKnownHere(f"the element type of its input {index} is not known")
@@ -172,27 +173,27 @@ class Step:
         return name in self.node.attributes
 
     def int_(self, name: str, default: int) -> int:
-        """Return an int attribute, or ``default`` if the attribute is absent."""
+        """Return the int attribute ``name``, or ``default`` if the attribute is absent."""
         attribute = self._attribute(name, ir.AttributeType.INT)
         return default if attribute is None else attribute.as_int()
 
     def float_(self, name: str) -> float | None:
-        """Return a float attribute, or None if the attribute is absent."""
+        """Return the float attribute ``name``, or None if the attribute is absent."""
         attribute = self._attribute(name, ir.AttributeType.FLOAT)
         return None if attribute is None else attribute.as_float()
 
     def string(self, name: str, default: str) -> str:
-        """Return a string attribute, or ``default`` if the attribute is absent."""
+        """Return the string attribute ``name``, or ``default`` if the attribute is absent."""
         attribute = self._attribute(name, ir.AttributeType.STRING)
         return default if attribute is None else attribute.as_string()
 
     def ints(self, name: str) -> list[int] | None:
-        """Return an ints attribute, or None if the attribute is absent."""
+        """Return the ints attribute ``name``, or None if the attribute is absent."""
         attribute = self._attribute(name, ir.AttributeType.INTS)
         return None if attribute is None else list(attribute.as_ints())
 
     def floats(self, name: str) -> list[float] | None:
-        """Return a floats attribute, or None if the attribute is absent."""
+        """Return the floats attribute ``name``, or None if the attribute is absent."""
         attribute = self._attribute(name, ir.AttributeType.FLOATS)
         return None if attribute is None else list(attribute.as_floats())
 

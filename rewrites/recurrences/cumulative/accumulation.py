@@ -89,7 +89,10 @@ def accumulations(loop: ScanView) -> Iterator[Accumulation]:
 
 
 def _operand(node: ir.Node, state: State, varying: Collection[ir.Value]) -> ir.Value | None:
-    """Return the operand that ``node`` combines with ``state``; None if the operand depends on a state."""
+    """Return the operand that ``node`` combines with ``state``; None if the operand depends on a state.
+
+    ``varying``: the values that depend on a state.
+    """
     sides = _SIDES.get(node.op_type, ()) if len(node.inputs) == 2 else ()
     own = [side for side in sides if through_identity(node.inputs[side]) is state.inner]
     operand = node.inputs[1 - own[0]] if len(own) == 1 else None
@@ -190,9 +193,9 @@ def expanded(stacks: Stacks, rows: ir.Value, initial: ir.Value) -> ir.Value:
 
 
 def neutral(total: Accumulation) -> np.ndarray:
-    """Return the neutral element of the operator.
+    """Return the neutral element of the operator that ``total`` uses.
 
-    For sums it is -0, because adding 0 would change -0 to 0.
+    For sums of floats it is -0, because adding 0 would change -0 to 0.
     """
     assert total.state.initial.dtype is not None
     kind = np.dtype(total.state.initial.dtype.numpy())

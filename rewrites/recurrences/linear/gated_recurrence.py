@@ -156,7 +156,10 @@ def _write_blocks(
 
 
 def _states(state: State, decays: ir.Value, drives: ir.Value, radices: Radices, stacks: Stacks) -> ir.Value:
-    """Return the states after each step, shaped [steps, elements]."""
+    """Return the states after each step, shaped [steps, elements].
+
+    ``decays`` and ``drives`` hold the decays and drives of all steps. ``radices``: the block sizes.
+    """
     build, steps = stacks.build, stacks.loop.steps
     if static_dims(decays) is None or static_dims(decays) != static_dims(drives):
         decays = build.op("Expand", decays, build.op("Shape", drives))
@@ -168,7 +171,12 @@ def _states(state: State, decays: ir.Value, drives: ir.Value, radices: Radices, 
 
 
 def _equals_loop(build: Builder, gated: _GatedState, decays: ir.Value, states: ir.Value, ctx: Context) -> ir.Value:
-    """Return a flag that is true only if the loop would compute the same ``states``, except for rounding."""
+    """Return a flag that is true only if the loop computes the same states, except for rounding.
+
+    Args:
+        decays: The decays of all steps.
+        states: The states of all steps, computed in blocks.
+    """
     kind = gated.state.inner.dtype
     assert kind is not None
     dtype = np.dtype(kind.numpy())
