@@ -139,7 +139,10 @@ def _refuse_scans_in_functions(model: ir.Model, target: int) -> None:
 
 
 def raise_ir_version(model: ir.Model) -> None:
-    """Raise the IR version of ``model`` to the lowest that supports its operator sets and initializers."""
+    """Raise the IR version of ``model`` to the lowest that supports its operator sets and initializers.
+
+    A higher IR version stays. If the version rises from 3, initializers are removed from the inputs.
+    """
     lowest = max(_min_ir_version(domain, version) for domain, version in [("", 1), *model.opset_imports.items()])
     if model.ir_version < _UNLISTED_SINCE and any(not value.is_graph_input() for value in model.graph.initializers.values()):
         lowest = max(lowest, _UNLISTED_SINCE)

@@ -33,7 +33,7 @@ class Step:
     Args:
         node: The node.
         constants: Holds the constants of the new nodes.
-        builder: Writes nodes of the opset after this conversion.
+        builder: Writes the new nodes, in the opset of the new version.
         target: The opset to which the whole model is converted.
 
     Attributes:

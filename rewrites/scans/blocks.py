@@ -20,7 +20,7 @@ _END = 2**63 - 1
 
 @dataclass(frozen=True)
 class BlockCut:
-    """How ``steps`` are cut into blocks of ``length`` steps.
+    """Describes how ``steps`` are cut into blocks of ``length`` steps.
 
     The last block is padded with ``missing`` steps. If the number of steps is only known at run time, ``steps`` and the numbers
     that depend on it are int64 tensors [1].

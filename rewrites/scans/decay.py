@@ -166,9 +166,10 @@ class Decay:
 
 
 class DecayBlocks:
-    """Emits the nodes that compute a state with a constant decay in all steps. Its rank must be known.
+    """Emits the nodes that compute a state with a constant decay in all steps.
 
-    Tensors are [rows, numbers]. If a state has few numbers, they are [numbers, rows], because short last axes broadcast slowly.
+    The rank of the state must be known. Tensors are [rows, numbers], or [numbers, rows] if a state has few numbers, because short
+    last axes broadcast slowly.
     """
 
     def __init__(self, build: Builder, state: State, decay: Decay) -> None:

@@ -70,7 +70,7 @@ def _value_as_tensor(step: Step) -> Written:
 
 
 def _drop_allowzero(step: Step) -> Written:
-    """Convert Reshape, 14 -> 13. Refuse a node whose shape may contain a 0 with another meaning.
+    """Convert Reshape from version 14 to 13. Refuse a node if a 0 in its shape may change its meaning.
 
     In version 13, a 0 in the shape copies the size of the same axis of the input. So each size of the result must be positive, or
     equal to the size of the same axis of the input.

@@ -23,7 +23,7 @@ __all__ = ["LIFTING", "LOWERING"]
 
 
 def _axes_to_input(step: Step) -> Written:
-    """Convert Squeeze, Unsqueeze and ReduceSum, 11 -> 13, and other reductions, 13 -> 18.
+    """Convert Squeeze, Unsqueeze and ReduceSum from version 11 to 13, other reductions from 13 to 18.
 
     If the attribute ``axes`` is absent or empty, the new node has no input for axes. Only an Unsqueeze requires axes.
     """
@@ -36,7 +36,7 @@ def _axes_to_input(step: Step) -> Written:
 
 
 def _axes_to_attribute(step: Step) -> Written:
-    """Convert Squeeze, Unsqueeze and ReduceSum, 13 -> 12, and other reductions, 18 -> 17."""
+    """Convert Squeeze, Unsqueeze and ReduceSum from version 13 to 12, other reductions from 18 to 17."""
     axes = step.constant_ints(1, "axes")
     if step.int_("noop_with_empty_axes", 0) and not axes:
         raise Unconvertible("it reduces nothing if it has no axes")
@@ -45,7 +45,7 @@ def _axes_to_attribute(step: Step) -> Written:
 
 
 def _axis_of_dft_to_input(step: Step) -> Written:
-    """Convert DFT, 17 -> 20. The default axis changes from 1 to -2."""
+    """Convert DFT from version 17 to 20. The default axis changes from 1 to -2."""
     axis = step.builder.const(np.asarray(step.int_("axis", 1), dtype=np.int64))
     return step.rewrite_with([step.required(0), step.value(1), axis], axis=None)
 

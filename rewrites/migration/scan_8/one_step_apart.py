@@ -29,14 +29,14 @@ __all__ = ["may_be_one_step", "split_off_one_step"]
 
 
 def may_be_one_step(loop: ScanView) -> bool:
-    """Return True unless it is known that some row of the Scan does not have exactly one step."""
+    """Return True if it is possible that each row of the Scan has exactly one step."""
     lengths = const_array(loop.sequence_lens)
     steps = next((dim for scan in loop.scan_inputs if isinstance(dim := dim_of(scan.outer, 1), int)), None)
     return not ((lengths is not None and (lengths > 1).any()) or (loop.sequence_lens is None and steps not in (None, 1)))
 
 
 def split_off_one_step(loop: ScanView, ctx: Context) -> ir.Node:
-    """Replace the opset-8 Scan ``loop`` by an If, whose branches run a single step and several steps.
+    """Replace the opset-8 Scan ``loop`` by an If: one branch is for a single step, one for several steps.
 
     Return the Scan in the branch for several steps. It is still an opset-8 Scan.
     """

@@ -129,7 +129,7 @@ def _forward_scan_input(
 def _mask_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
     """Let ``states`` keep their values in padding steps, and return the new states.
 
-    ``live``: the masks that are True in real steps, by the rank of the states for which they are used.
+    ``live``: maps the rank of a state to a mask of this rank, which is True in real steps.
     """
     build = ctx.builder()
     masked = []
@@ -170,10 +170,10 @@ def _return_masked_states(
 
 
 def _feed_first_step(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
-    """Let the body read the initial values of ``states`` instead of their values in padding steps.
+    """Let padding steps read the initial values of ``states`` instead of the values before the step.
 
-    ``live``: the masks that are True in real steps, by the rank of the states for which they are used. Return additional states,
-    which hold the initial values in all steps.
+    ``live``: maps the rank of a state to a mask of this rank, which is True in real steps. Return the additional states that the
+    body needs: they hold the initial values in all steps.
     """
     head, tail = ctx.builder(), ctx.builder()
     carried = []
