@@ -152,7 +152,7 @@ class ClosedForm:
 def plain_scan(loop: Loop, ctx: Context, opset: int, *, needs_fallback: bool = True) -> ScanView | None:
     """Return ``loop`` if it is a Scan whose states can be replaced by stacks, else None.
 
-    Also return None below opset ``opset``, or, if ``needs_fallback``, for a loop that is itself a fallback.
+    Also return None if the model's opset is below ``opset``, or if ``needs_fallback`` is set and the loop is itself a fallback.
     """
     if isinstance(loop, LoopView) or not loop.states or ctx.opset < opset or stacking_obstacle(loop, ctx) is not None:
         return None

@@ -27,7 +27,7 @@ __all__ = ["Products", "by_step", "constant_weights", "exponent_weights", "key_p
 
 @dataclass(frozen=True)
 class BlockWeights:
-    """Factors by which decays reduce contributions to the results of a block and to the matrix after it.
+    """Factors that tell how much of a contribution remains after the decays.
 
     In the shapes below, s and t are steps of the block. If nothing decays, all weights except ``within`` are None, because they
     would be 1.

@@ -120,7 +120,7 @@ def _growing(constant: np.ndarray | None, matrix: MatrixState, *, is_signed: boo
 
 @dataclass(frozen=True)
 class _BlocksOrLoop:
-    """An If that runs blocks of steps or, as the fallback, a loop that computes only the matrix.
+    """Writes an If that runs blocks of steps, or a loop that computes only the matrix (the fallback).
 
     Args:
         rows: Writes the keys, values and other factors of the matrix as rows. Their stacks must already exist.

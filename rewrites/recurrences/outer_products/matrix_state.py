@@ -51,7 +51,7 @@ class MatrixState:
 
     @property
     def key_axes(self) -> tuple[int, ...]:
-        """The key axis as a tuple, which is empty if its size is 1."""
+        """A tuple with the label of the key axis; empty if the size of this axis is 1."""
         return () if self.key is None else (self.key,)
 
     @property

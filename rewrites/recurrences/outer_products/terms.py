@@ -137,7 +137,8 @@ class Axes:
     def summed(self, tensor: Tensor, before: Iterable[int | None]) -> Tensor:
         """Return ``tensor`` after checking that it is a valid sum over axes.
 
-        It sums over all axes of ``before`` that it lacks. Raise NotAProduct if one of its products lacks such an axis.
+        The axes summed over are those of ``before`` that ``tensor`` lacks. Raise NotAProduct if a product of ``tensor`` lacks one
+        of them.
         """
         kept = {self.of(label) for label in tensor.labels if label is not None}
         gone = {self.of(label) for label in before if label is not None} - kept
