@@ -108,7 +108,7 @@ def _mask(where: ir.Node, state: State) -> tuple[ir.Value, bool, ir.Value] | Non
     """Read a Where that either keeps the state or takes a new value. Return None for any other node.
 
     Returns:
-        The condition, the outcome of the condition that selects the new value, and the new value.
+        A tuple (condition, flag, new value). The Where takes the new value if the condition equals the flag.
     """
     condition, *sides = (through_identity(value) for value in where.inputs)
     kept = [index for index, side in enumerate(sides) if side is state.inner]

@@ -72,8 +72,9 @@ def _last(state: State, loop: ScanView) -> ir.Node | None:
 def _weight(loop: ScanView, decay: Numbers, share: Numbers, state: State) -> float | None:
     """Return the number of values whose mean is the initial state; None if the state is no mean.
 
-    ``decay`` is the factor of the state in a step, and ``share`` is the factor of its operand. The state is a running mean if they
-    are ``(n - 1) / n`` and ``1 / n``, for a number n that grows by 1 in each step. The function returns n - 1 of the first step.
+    ``decay`` is the factor of the state in a step, and ``share`` is the factor of its operand. The state is a running mean if
+    ``decay`` is ``(n - 1) / n`` and ``share`` is ``1 / n``, for a number n that grows by 1 in each step. The function returns n - 1
+    of the first step.
     """
     kind = state.inner.dtype
     assert kind is not None

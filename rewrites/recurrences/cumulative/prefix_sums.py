@@ -126,7 +126,7 @@ def _may_be_minus_zero(total: Accumulation) -> bool:
 
 
 def _without_minus_zeros(b: Builder, whole: ir.Value, total: Accumulation) -> ir.Value:
-    """Return the sums with each -0 replaced by 0."""
+    """Return ``whole``, the sums, with each -0 replaced by 0."""
     if whole.dtype is None or not _may_be_minus_zero(total):
         return whole
     return b.op("Add", whole, b.const(np.array(0, whole.dtype.numpy())))

@@ -140,7 +140,7 @@ class StepNumbers:
     def _counted(self, node: ir.Node, backwards: bool) -> Numbers | None:
         """Return the rows of ``node``, a CumSum, as a function of the step number.
 
-        Return None unless all rows that it adds hold the same number. The first row may hold another number.
+        The summed rows must all hold the same number, except perhaps the first row. Otherwise, return None.
         """
         summed, axis = through_identity(node.inputs[0]), self._constants.of(node.inputs[1])
         if summed is None or axis is None or axis.any() or bool(node.attributes.get_int("reverse", 0)) != backwards:

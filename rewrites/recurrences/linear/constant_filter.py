@@ -116,7 +116,7 @@ def _has_one_shape(system: System) -> bool:
 def _other_rule_applies(loop: ScanView, system: System, ctx: Context) -> bool:
     """Return True if all states are independent and another rule should replace them.
 
-    The end of this module's docstring lists these two cases.
+    There are two such cases. The end of the module docstring lists them.
     """
     decays = np.diag(system.matrices.step)
     if (system.matrices.step - np.diag(decays)).any() or not ((decays > 0) & (decays <= 1)).all():
