@@ -39,14 +39,14 @@ def after_steps(axis: int) -> int:
 
 
 def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
-    """Return the ``axis`` attribute of the node, shifted for the extra axis 0.
+    """Return the ``axis`` attribute of the node, shifted past axis 0 of a batched value (the steps).
 
-    The result is non-negative if the rank of operand ``index`` is known, because onnxruntime infers wrong shapes for some negative
-    axes if the number of steps is 0.
+    If the rank of operand ``index`` is known, the result is non-negative: for some negative axes, onnxruntime infers wrong shapes
+    when the number of steps is 0.
 
     Args:
         call: The call.
-        default: The default of the attribute.
+        default: The value of ``axis`` if the node does not have this attribute.
         index: The operand to which the axis belongs.
     """
     operand = call.optional_operand(index)
@@ -54,9 +54,9 @@ def axis_after_steps(call: Call, default: int, index: int = 0) -> int:
 
 
 def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Value:
-    """Return operand ``index``, which contains axes, with the axes shifted for the extra axis 0.
+    """Return a tensor of axes, operand ``index``, with each axis shifted past axis 0 (the steps).
 
-    ``rank``: the per-step rank of the tensor to which the axes belong, if known. The shifted axes are then non-negative.
+    ``rank``: the per-step rank of the tensor that the axes index, if known. If it is known, the shifted axes are non-negative.
     """
     operand, b = call.operand(index), call.build
     dtype = np.int32 if operand.inner.dtype == ir.DataType.INT32 else np.int64
@@ -72,9 +72,13 @@ def axes_after_steps(call: Call, index: int, rank: int | None = None) -> ir.Valu
 
 
 def with_unit_axes(call: Call, operand: Operand, rank: int, first_axis: int) -> ir.Value:
-    """Insert axes of size 1 into ``operand`` so that it broadcasts with a value of ``rank`` axes per step.
+    """Insert axes of size 1 into ``operand`` so that it broadcasts with the data of the node.
 
-    ``first_axis``: the per-step axis of that value that corresponds to the first per-step axis of ``operand``.
+    Args:
+        call: The call.
+        operand: The operand, such as a bias.
+        rank: The rank of the data in one step.
+        first_axis: The axis of the data, in one step, that corresponds to axis 0 of ``operand`` in one step.
     """
     if operand.rank is None:
         raise call.refuse("RANK-UNKNOWN", f"the rank of {operand.inner.name!r} is not known")
@@ -85,9 +89,9 @@ def with_unit_axes(call: Call, operand: Operand, rank: int, first_axis: int) -> 
 
 
 def with_rank(call: Call, operand: Operand, rank: int) -> ir.Value:
-    """Insert axes of size 1 after the steps, so that ``operand`` has ``rank`` axes per step.
+    """Insert axes of size 1 into a batched ``operand`` so that it has ``rank`` axes per step.
 
-    The result broadcasts for all steps as it does in one step. Loop-invariant operands are unchanged.
+    The new axes follow axis 0 (the steps). So each step broadcasts as before. A loop-invariant operand is returned unchanged.
     """
     if not operand.batched or operand.rank is None:
         return operand.value

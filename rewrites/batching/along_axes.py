@@ -3,9 +3,10 @@
 ``Softmax(x, axis=1)`` -> ``Softmax(x', axis=2)``. Before opset 13, Softmax, LogSoftmax and Hardmax merge all axes from ``axis`` on.
 The same shift is correct then, because the steps come before ``axis`` and are not merged.
 
-``Reduce*(x, axes)`` -> ``Reduce*(x', axes + 1)``. A Reduce without axes gets all axes except the steps. A
-ReduceLogSumExp over all axes of x would become one over only some of the axes of x'. For such a reduction, onnxruntime's kernel
-returns -inf for ``[-inf, -1000]``. So simpler operators are emitted.
+``Reduce*(x, axes)`` -> ``Reduce*(x', axes + 1)``. If a Reduce has no axes, the emitted Reduce gets all axes except the steps.
+
+A ReduceLogSumExp over all axes of x is emitted as simpler operators. The reason is that x' has one more axis, so a ReduceLogSumExp
+of x' would reduce only some axes. For such a reduction, onnxruntime's kernel returns -inf for ``[-inf, -1000]``.
 
 Works around ORT-LOG-SUM-EXP-FIRST.
 """
@@ -31,7 +32,7 @@ _DEFAULT_AXIS = {"ArgMax": 0, "ArgMin": 0, "LpNormalization": -1, "Split": 0, "T
 
 @rule(*_DEFAULT_AXIS)
 def along_axis(call: Call) -> Sequence[Result]:
-    """Shift the attribute ``axis``.
+    """Emit the node with its attribute ``axis`` shifted past axis 0 (the steps).
 
     A second input (k of TopK, sizes of Split) must be loop-invariant.
     """
@@ -41,22 +42,28 @@ def along_axis(call: Call) -> Sequence[Result]:
 
 @rule("Hardmax", "LogSoftmax", "Softmax")
 def softmax(call: Call) -> Sequence[Result]:
-    """Shift the attribute ``axis``. It is always emitted, because its default changed in opset 13."""
+    """Emit the node with its attribute ``axis`` shifted past axis 0 (the steps).
+
+    The emitted node always has the attribute, even if the old node relies on the default, because opset 13 changed the default.
+    """
     return call.emit(call.values, axis=after_steps(softmax_spec(call.node, call.opset, call.operand(0).rank).axis))
 
 
 @rule("CumProd", "CumSum")
 def cumulative(call: Call) -> Sequence[Result]:
-    """Shift the axis of a CumSum, which is an input and need not be constant."""
+    """Emit a CumSum or CumProd with its axis shifted past axis 0 (the steps).
+
+    The axis is an input of the operator, and need not be constant.
+    """
     call.require_invariant(1)
     return call.emit([call.operand(0).value, axes_after_steps(call, 1, call.operand(0).rank)])
 
 
 @rule("Transpose")
 def transpose(call: Call) -> Sequence[Result]:
-    """Permute the per-step axes. The steps remain axis 0.
+    """Emit a Transpose that permutes the axes of each step, and keeps the steps as axis 0.
 
-    If there is no ``perm``, the rank must be known, because the Transpose reverses all axes.
+    If the node has no ``perm``, it reverses all axes. Its rank must then be known.
     """
     perm = call.node.attributes.get_ints("perm")
     order = tuple(reversed(range(call.rank(0)))) if perm is None else tuple(perm)
@@ -68,10 +75,10 @@ def transpose(call: Call) -> Sequence[Result]:
     "ReduceSumSquare",
 )
 def reduction(call: Call) -> Sequence[Result]:
-    """Reduce over the same axes in every step.
+    """Emit a Reduce over the same axes of each step.
 
-    If the value of a step is a scalar, it gets an axis of size 1, and this axis is reduced. An empty list of axes would mean all
-    axes.
+    If the data of a step are a scalar, an axis of size 1 is inserted and reduced. An emitted Reduce without axes would be wrong,
+    because it would reduce the steps too.
     """
     call.require_invariant(1)
     axes = axes_of(call.node, call.opset, call.operand(0).rank)
@@ -93,9 +100,10 @@ def reduction(call: Call) -> Sequence[Result]:
 
 
 def _log_sum_exp(b: Builder, x: ir.Value, axes: Sequence[int], keep: bool) -> ir.Value:
-    """Emit a ReduceLogSumExp as simpler operators: log(sum(exp(x - m))) + m.
+    """Emit a ReduceLogSumExp of ``x`` as simpler operators: log(sum(exp(x - m))) + m.
 
-    m is the maximum. If the maximum is infinite, m is the largest or smallest finite number instead.
+    m is the maximum over ``axes``. If the maximum is infinite, m is the largest or smallest finite number instead. ``keep``: True
+    to keep the reduced axes with size 1.
     """
     if x.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return reduce(b, "ReduceLogSumExp", x, axes, keep)
@@ -111,7 +119,7 @@ def _log_sum_exp(b: Builder, x: ir.Value, axes: Sequence[int], keep: bool) -> ir
 
 
 def _reduce_over_computed_axes(call: Call) -> list[Result]:
-    """Emit a Reduce whose axes are computed at run time. The axes are shifted.
+    """Emit a Reduce whose axes are computed at run time, with these axes shifted past axis 0 (the steps).
 
     The number of axes must be known, because an empty list would mean all axes, including the steps.
     """
@@ -126,16 +134,16 @@ def _reduce_over_computed_axes(call: Call) -> list[Result]:
 
 @rule("DFT", until=20)
 def fourier_by_attribute(call: Call) -> Sequence[Result]:
-    """Shift the axis of a DFT, which is an attribute before opset 20."""
+    """Emit a DFT with its axis shifted past axis 0 (the steps). Before opset 20, the axis is an attribute."""
     call.require_invariant(1)
     return call.emit(call.values, axis=axis_after_steps(call, 1))
 
 
 @rule("DFT", since=20)
 def fourier(call: Call) -> Sequence[Result]:
-    """Shift the axis of a DFT, which is an input since opset 20.
+    """Emit a DFT with its axis shifted past axis 0 (the steps). Since opset 20, the axis is an input.
 
-    The default axis is -2. It counts from the end and needs no shift.
+    If the input is absent, the axis is -2. A negative axis counts from the end and needs no shift.
     """
     call.require_invariant(1, 2)
     values = call.values

@@ -33,7 +33,7 @@ _MASK_RANK = 4
 
 @rule("Attention")
 def attention(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis.
+    """Emit the node once, with the steps merged into its batch axis.
 
     Operands: query, key, value, mask, past key, past value, number of keys that are not padding.
     """
@@ -42,7 +42,9 @@ def attention(call: Call) -> Sequence[Result]:
 
 @rule("MultiHeadAttention", domain="com.microsoft")
 def multi_head_attention(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis. A padding mask and operands for decoding are refused.
+    """Emit the node once, with the steps merged into its batch axis.
+
+    A node with a padding mask, or with operands for decoding (index 8 or higher), is refused.
 
     Operands: query, key, value, bias, padding mask, attention bias, past key, past value.
     """
@@ -54,10 +56,10 @@ def multi_head_attention(call: Call) -> Sequence[Result]:
 
 @rule("GroupQueryAttention", domain="com.microsoft")
 def group_query_attention(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis.
+    """Emit the node once, with the steps merged into its batch axis.
 
     Operands: query, key, value, past key, past value, lengths, total length, two rotary caches. The rotary caches must be
-    loop-invariant, because all rows share them. If the node has further operands, it is refused.
+    loop-invariant, because all rows share them. A node with further operands is refused.
     """
     call.require_invariant(6)
     call.require_shared(7, 8)
@@ -70,7 +72,10 @@ def group_query_attention(call: Call) -> Sequence[Result]:
 
 
 def _with_folded_batches(call: Call, batches: Sequence[int]) -> list[ir.Value | None]:
-    """Return the values of all operands. The operands ``batches`` have the steps merged into axis 0."""
+    """Return the values of all operands, with the steps merged into axis 0 of some of them.
+
+    ``batches``: the indices of the operands that have a batch axis. Their steps are merged. Other operands stay unchanged.
+    """
     call.require_steps("onnxruntime's attention does not support an empty batch")
     values = call.values
     for index in batches:
@@ -80,9 +85,12 @@ def _with_folded_batches(call: Call, batches: Sequence[int]) -> list[ir.Value | 
 
 
 def _fold_all(call: Call, batches: Sequence[int], mask: int) -> Sequence[Result]:
-    """Emit the node with the steps merged into the batch axis of the operands ``batches`` and of the mask.
+    """Emit the node once, with the steps merged into its batch axis.
 
-    ``mask``: the index of the mask among the operands.
+    Args:
+        call: The call.
+        batches: The indices of the operands that have the batch as axis 0, without the mask.
+        mask: The index of the mask. It broadcasts, so it may lack the batch axis.
     """
     values = _with_folded_batches(call, batches)
     batch = first_dim(call, 0)
@@ -92,9 +100,9 @@ def _fold_all(call: Call, batches: Sequence[int], mask: int) -> Sequence[Result]
 
 
 def _folded_mask(call: Call, index: int, batch: Dim) -> ir.Value:
-    """Return operand ``index``, a mask, for the rows of all steps.
+    """Return operand ``index``, a mask, in a shape that fits the batch of all steps.
 
-    A mask has up to 4 axes, and broadcasts. ``batch``: the size of the batch axis in one step.
+    A mask has up to 4 axes, and broadcasts to [batch, heads, queries, keys]. ``batch``: the size of the batch axis in one step.
     """
     mask, rank, b = call.operand(index), call.rank(index), call.build
     if not mask.batched and (rank < _MASK_RANK or dim_of(mask.inner, 0) == 1):
@@ -109,7 +117,7 @@ def _folded_mask(call: Call, index: int, batch: Dim) -> ir.Value:
 @rule("RotaryEmbedding")
 @rule("RotaryEmbedding", domain="com.microsoft")
 def rotary_embedding(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis.
+    """Emit the node once, with the steps merged into its batch axis.
 
     The operator reads the cosines and sines of angles from two caches. If it has an operand for positions, the positions select
     rows of the caches. Otherwise, each row of the batch has its own row in the caches.

@@ -51,7 +51,7 @@ class Result:
 
 
 class Refused(Exception):
-    """Raised by a batching rule that does not support a call. ``batch`` catches it and returns its reason."""
+    """Raised by a batching rule that does not support a call. ``batch`` catches it and returns ``reason``."""
 
     def __init__(self, reason: NotApplicable) -> None:
         super().__init__(str(reason))
@@ -67,8 +67,8 @@ class Call:
         operands: One for each input of the node. None if an optional input is absent.
         build: Collects the new nodes. ``build.opset`` is the opset of the old and the new nodes.
         steps: The number of steps, as a one-element int64 tensor.
-        may_be_empty: True if the number of steps may be 0. A Loop may run 0 steps, but a Scan fails if there are none.
-            Rules must then only emit nodes that onnxruntime runs on empty tensors.
+        may_be_empty: True if the number of steps may be 0. In this case, rules must only emit nodes that onnxruntime runs on empty
+            tensors. False for a Scan, because a Scan with 0 steps fails anyway.
         captured: Returns the operand for a value that a graph nested in ``node`` captures. By default, such a value is
             loop-invariant.
     """
@@ -136,7 +136,10 @@ class Call:
         self.require_invariant(*indices, code="BATCHED-WEIGHTS")
 
     def require_steps(self, why: str) -> None:
-        """Raise Refused if the number of steps may be 0. ``why``: the reason for the message."""
+        """Raise Refused if the number of steps may be 0.
+
+        ``why``: the text that follows "there may be no steps:" in the message.
+        """
         if self.may_be_empty:
             raise self.refuse("EMPTY-STEPS", f"there may be no steps: {why}")
 
@@ -150,6 +153,11 @@ class Call:
         return [Result(value) for value in self.build.like(self.node, values, **changed)]
 
     def refuse(self, code: str, detail: str) -> Refused:
-        """Return the exception that refuses this call. The caller raises it."""
+        """Return the exception that refuses this call. The caller raises it.
+
+        Args:
+            code: The code of the reason.
+            detail: The reason in words.
+        """
         name = f" {self.node.name!r}" if self.node.name else ""
         return Refused(NotApplicable(code, f"{self.node.op_type}{name}: {detail}"))

@@ -34,9 +34,9 @@ _BROADCAST = {"QLinearWhere": (0, 1, 4)}
 
 @rule("Inverse", "MatMulNBits", "QLinearLeakyRelu", "QLinearSigmoid", domain=_MS)
 def quantized_unary(call: Call) -> Sequence[Result]:
-    """Emit the node on the batched data. It accepts any leading axes.
+    """Emit the node on the data of all steps. The operator accepts any number of leading axes.
 
-    All operands but the data must be loop-invariant.
+    All operands except the data must be loop-invariant.
     """
     call.require_shared(*range(1, len(call.operands)))
     return call.emit(call.values)
@@ -44,9 +44,10 @@ def quantized_unary(call: Call) -> Sequence[Result]:
 
 @rule("QLinearAdd", "QLinearMul", "QLinearWhere", domain=_MS)
 def quantized_broadcasting(call: Call) -> Sequence[Result]:
-    """Align the data so that they broadcast as in one step. All other operands must be loop-invariant.
+    """Emit the node with its data aligned so that each step broadcasts as before.
 
-    The data are a and b of ``QLinearAdd(a, sa, za, b, sb, zb, s, z)``, or c, x and y of ``QLinearWhere(c, x, sx, zx, y, …)``.
+    The data are a and b of ``QLinearAdd(a, sa, za, b, sb, zb, s, z)``, or c, x and y of ``QLinearWhere(c, x, sx, zx, y, …)``. All
+    other operands must be loop-invariant.
     """
     broadcast, values = _BROADCAST.get(call.node.op_type, (0, 3)), call.values
     call.require_shared(*(index for index in range(len(call.operands)) if index not in broadcast))
@@ -57,9 +58,10 @@ def quantized_broadcasting(call: Call) -> Sequence[Result]:
 
 @rule("QLinearSoftmax", domain=_MS)
 def quantized_softmax(call: Call) -> Sequence[Result]:
-    """Shift the axis.
+    """Emit the node with its attribute ``axis`` shifted past axis 0 (the steps).
 
-    Before opset 13, the operator normalises all axes from ``axis`` on together. The same shift is correct then.
+    Before opset 13, the operator normalises all axes from ``axis`` on together. The shift is correct there too, because the steps
+    come before ``axis``.
     """
     call.require_shared(*range(1, len(call.operands)))
     return call.emit(call.values, axis=axis_after_steps(call, -1))
@@ -67,9 +69,9 @@ def quantized_softmax(call: Call) -> Sequence[Result]:
 
 @rule("QLinearConcat", domain=_MS)
 def quantized_concatenation(call: Call) -> Sequence[Result]:
-    """Shift the axis of ``QLinearConcat(s, z, x0, s0, z0, x1, ...)``.
+    """Emit ``QLinearConcat(s, z, x0, s0, z0, x1, ...)`` with its axis shifted past axis 0 (the steps).
 
-    If some of the data x0, x1, … are loop-invariant, repeat them for each step.
+    If some of the data x0, x1, … are loop-invariant, they are repeated for each step.
     """
     parts = range(2, len(call.operands), 3)
     call.require_shared(*(index for index in range(len(call.operands)) if index not in parts))
@@ -79,13 +81,16 @@ def quantized_concatenation(call: Call) -> Sequence[Result]:
 
 @rule("NhwcMaxPool", "QLinearAveragePool", "QLinearGlobalAveragePool", domain=_MS)
 def quantized_pool(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis."""
+    """Emit the node once, with the steps merged into its batch axis."""
     return fold_batch(call)
 
 
 @rule("MatMulIntegerToFloat", domain=_MS)
 def dequantized_product(call: Call) -> Sequence[Result]:
-    """Emit one product for all steps. The second matrix, scales, zero points and bias must be loop-invariant."""
+    """Emit one MatMulIntegerToFloat for all steps.
+
+    Only the first matrix may be batched. The second matrix, scales, zero points and bias must be loop-invariant.
+    """
     call.require_shared(*range(2, len(call.operands)))
     rest = call.values[2:]
 
@@ -99,7 +104,7 @@ def dequantized_product(call: Call) -> Sequence[Result]:
 
 @rule("Attention", domain=_MS)
 def packed_attention(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis. A mask or a past is refused.
+    """Emit the node once, with the steps merged into its batch axis. Refuse a node with a mask or a past.
 
     Operands: data, packed weights, bias.
     """
@@ -108,9 +113,9 @@ def packed_attention(call: Call) -> Sequence[Result]:
 
 
 def _plain_attention(call: Call, absent: Iterable[int]) -> Sequence[Result]:
-    """Merge the steps into the batch axis.
+    """Emit the node once, with the steps merged into its batch axis.
 
-    The call is refused if one of the operands ``absent`` (masks and pasts) is present, or if the node has a second output.
+    Refuse a node that has a second output or one of the operands ``absent`` (indices of masks and pasts).
     """
     if any(call.optional_operand(index) is not None for index in absent) or len(call.node.outputs) > 1:
         raise call.refuse("NO-BATCHING-RULE", "it has a mask or a past")
@@ -120,7 +125,7 @@ def _plain_attention(call: Call, absent: Iterable[int]) -> Sequence[Result]:
 
 @rule("QAttention", domain=_MS)
 def quantized_attention(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis. A mask or a past is refused.
+    """Emit the node once, with the steps merged into its batch axis. Refuse a node with a mask or a past.
 
     Operands: data, packed weights, bias, scales, zero points.
     """
@@ -130,7 +135,7 @@ def quantized_attention(call: Call) -> Sequence[Result]:
 
 @rule("EmbedLayerNormalization", domain=_MS)
 def embedding(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis of the word ids, the segment ids and the mask.
+    """Emit the node once, with the steps merged into the batch axis of word ids, segment ids and mask.
 
     The tables must be loop-invariant.
     """

@@ -49,7 +49,10 @@ def step_dims(call: Call, operand: Operand) -> list[Dim]:
 
 
 def product_of(b: Builder, dims: Sequence[Dim]) -> Dim:
-    """Return the product of ``dims``: a number if all are numbers or one is 0, else a computed value."""
+    """Return the product of ``dims``, as a number if possible.
+
+    If a dimension is computed at run time and no number in ``dims`` is 0, the product is a computed value too.
+    """
     number, computed = 1, [dim for dim in dims if isinstance(dim, ir.Value)]
     for dim in dims:
         number *= dim if isinstance(dim, int) else 1
@@ -62,7 +65,7 @@ def product_of(b: Builder, dims: Sequence[Dim]) -> Dim:
 
 
 def shape_tensor(b: Builder, dims: Sequence[Dim]) -> ir.Value:
-    """Emit the shape ``dims`` as an int64 vector."""
+    """Return the shape ``dims`` as an int64 vector. Emit the nodes that compute it."""
     parts: list[ir.Value] = []
     numbers: list[int] = []
     for dim in [*dims, None]:
@@ -80,7 +83,7 @@ def shape_tensor(b: Builder, dims: Sequence[Dim]) -> ir.Value:
 def reshape_to(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
     """Reshape ``x`` to ``dims``.
 
-    If only one dimension is computed and no dimension is the number 0, the shape contains -1 instead of the computed dimension.
+    If only one of ``dims`` is computed at run time, -1 replaces it in the shape, unless another dimension is 0.
     """
     if sum(isinstance(dim, ir.Value) for dim in dims) <= 1 and 0 not in dims:
         return reshape(call.build, x, [dim if isinstance(dim, int) else -1 for dim in dims])
@@ -103,7 +106,10 @@ def _reshape_exactly(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
 
 
 def fold_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
-    """Merge the steps into the first per-step axis: ``[steps, d0, d1, …]`` -> ``[steps * d0, d1, …]``."""
+    """Merge the steps into the first axis of a step: ``[steps, d0, d1, …]`` -> ``[steps * d0, d1, …]``.
+
+    ``dims``: the dimensions of ``x`` in one step: d0, d1, ….
+    """
     if len(dims) == 2:
         return call.build.op("Flatten", x, axis=2)
     rest = [dim for dim in dims[1:] if isinstance(dim, int) and dim > 0]
@@ -116,7 +122,11 @@ def fold_steps(call: Call, x: ir.Value, dims: Sequence[Dim]) -> ir.Value:
 def unfold_steps(call: Call, y: ir.Value, first: Dim, rank: int) -> ir.Value:
     """Undo ``fold_steps``: reshape ``y`` from [steps * first, …] to [steps, first, …].
 
-    ``y``: a result for all steps. ``rank``: the rank of ``y``.
+    Args:
+        call: The call.
+        y: A result for all steps.
+        first: The size of axis 0 in one step.
+        rank: The rank of ``y``.
     """
     rest: list[Dim] = []
     for axis in range(1, rank):
@@ -128,9 +138,9 @@ def unfold_steps(call: Call, y: ir.Value, first: Dim, rank: int) -> ir.Value:
 def _with_leading_axis_if_ambiguous(call: Call, y: ir.Value, first: Dim) -> ir.Value:
     """Insert an axis of size 1 before axis 0 of ``y`` if a Reshape of ``y`` might copy a wrong size.
 
-    The Reshape is to [steps, first, ...]. Before opset 14, a 0 in this shape means the size that the input has at the same index.
-    If ``first`` is 0, the Reshape thus copies axis 1 of the input. With the inserted axis, the input is [1, steps * first, ...],
-    and its axis 1 is 0 as it should be.
+    The caller reshapes the result to [steps, first, ...]. Before opset 14, a 0 in this shape copies the size at the same index of
+    the input. So if ``first`` is 0, the Reshape copies the size of axis 1 of its input. With the inserted axis, this input is [1,
+    steps * first, ...], so the copied size is 0, which is correct.
     """
     is_needed = call.opset < since.ALLOWZERO and not isinstance(first, int) and not call.may_be_empty
     return unsqueeze(call.build, y, [0]) if is_needed else y
@@ -144,7 +154,7 @@ def first_dim(call: Call, index: int) -> Dim:
 
 
 def fold_operand(call: Call, index: int) -> ir.Value | None:
-    """Return operand ``index`` with the steps merged into axis 0, or None if it is absent.
+    """Return operand ``index`` with the steps merged into axis 0, or None if the operand is absent.
 
     A loop-invariant operand is first repeated for every step.
     """
@@ -181,15 +191,18 @@ _END = 2**63 - 1
 
 
 def with_folded_first_size(call: Call, sizes: ir.Value, first: Dim) -> ir.Value:
-    """Return ``sizes``, the shape of one step, with steps * ``first`` as its first element."""
+    """Return the shape tensor ``sizes`` with its first element replaced by steps * ``first``.
+
+    ``sizes`` is the shape of one step. ``first``: the size of axis 0 in one step.
+    """
     b, rows = call.build, product_of(call.build, [call.steps, first])
     return concat(b, [rows if isinstance(rows, ir.Value) else b.const([rows]), slice_axis(b, sizes, 0, 1, _END)], axis=0)
 
 
 def fold_operand_at(call: Call, index: int, axis: int) -> ir.Value | None:
-    """Return operand ``index`` with the steps merged into ``axis``, or None if it is absent.
+    """Return operand ``index`` with the steps merged into ``axis``, or None if the operand is absent.
 
-    The new shape is [..., steps * size, ...].
+    The new shape is [..., steps * size, ...], where ``size`` is the size of ``axis`` in one step.
     """
     if call.optional_operand(index) is None:
         return None
@@ -220,7 +233,7 @@ def unfold_result_at(call: Call, value: ir.Value, axis: int, step_size: Dim, ran
 
 
 def vector_of_all_steps(call: Call, index: int) -> ir.Value | None:
-    """Return the vectors of operand ``index`` in all steps, concatenated. Return None if it is absent."""
+    """Return the vectors that operand ``index`` has in the steps, concatenated; None if it is absent."""
     return (
         None
         if call.optional_operand(index) is None

@@ -21,7 +21,10 @@ __all__ = ["einsum"]
 
 @rule("Einsum")
 def einsum(call: Call) -> Sequence[Result]:
-    """Insert an unused letter at the start of the result's term and of the term of each batched operand."""
+    """Emit the Einsum with a new letter for the steps in its equation.
+
+    The letter is inserted at the start of the result's term, and of the term of each batched operand.
+    """
     call.require_steps("onnxruntime's Einsum crashes on an empty operand")
     equation = call.node.attributes.get_string("equation", "").replace(" ", "")
     left, arrow, right = equation.partition("->")
@@ -43,7 +46,7 @@ def einsum(call: Call) -> Sequence[Result]:
 def _failing_without_steps(call: Call, index: int) -> ir.Value:
     """Return operand ``index``, passed through a Gather that fails if there are no steps.
 
-    If nothing failed before it, the Einsum would crash onnxruntime.
+    An Einsum of no steps would crash onnxruntime. If the Gather fails, onnxruntime reports an error instead.
     """
     b, value = call.build, call.operand(index).value
     nothing = gather(b, count_up(b, call.steps), b.const([0]), 0)

@@ -24,13 +24,13 @@ __all__ = ["broadcasting", "cast_like", "clip", "dropout", "fast_gelu", "paramet
 @rule(*operators("elementwise") - {"CastLike", "Clip", "PRelu"}, "BitCast", "Det", "RegexFullMatch", "StringConcat")
 @rule("Gelu", "QuickGelu", domain="com.microsoft")
 def broadcasting(call: Call) -> Sequence[Result]:
-    """Align all operands so that they broadcast as in one step."""
+    """Emit the node with all operands aligned so that each step broadcasts as before."""
     return call.emit(aligned_operands(call))
 
 
 @rule("PRelu")
 def parametric_relu(call: Call) -> Sequence[Result]:
-    """Align the data and the slope so that they broadcast as in one step.
+    """Emit the node with data and slope aligned so that each step broadcasts as before.
 
     PRelu broadcasts only the slope. Therefore loop-invariant data are repeated for every step.
     """
@@ -41,7 +41,7 @@ def parametric_relu(call: Call) -> Sequence[Result]:
 
 @rule("BiasGelu", "FastGelu", domain="com.microsoft")
 def fast_gelu(call: Call) -> Sequence[Result]:
-    """Emit the node on the batched data. The bias must be loop-invariant.
+    """Emit the node on the data of all steps. The bias must be loop-invariant.
 
     The operator accepts a bias only as a vector along the last axis.
     """
@@ -53,14 +53,17 @@ def fast_gelu(call: Call) -> Sequence[Result]:
 def cast_like(call: Call) -> Sequence[Result]:
     """Emit the node. The result is batched if and only if the first operand is batched.
 
-    Only the type of the second operand matters.
+    The second operand may be batched or not, because the operator only reads its type.
     """
     return [Result(value, call.batched(0)) for value in call.build.like(call.node, call.values)]
 
 
 @rule("Dropout")
 def dropout(call: Call) -> Sequence[Result]:
-    """``Dropout(x, ratio, false)`` -> ``Identity(x')``; or -> ``Dropout(x')`` if the mask is returned too."""
+    """Emit an Identity, because a Dropout in inference returns its input.
+
+    If the node also returns the mask, emit ``Dropout(x')`` instead. Refuse a node that may be in training mode.
+    """
     if not dropout_is_identity(call.node, call.opset):
         raise call.refuse("RANDOM", "training_mode may be true")
     x = call.operand(0)
@@ -84,7 +87,7 @@ _COMPARED = frozenset(
 
 @rule("Clip")
 def clip(call: Call) -> Sequence[Result]:
-    """Emit the node if its bounds are loop-invariant. Otherwise, emit two Wheres (see the module)."""
+    """Emit a Clip if its bounds are loop-invariant, otherwise two Wheres (see the module docstring)."""
     if not call.batched(1) and not call.batched(2):
         return call.emit(call.values)
     dtype = call.operand(0).inner.dtype
@@ -99,9 +102,9 @@ def clip(call: Call) -> Sequence[Result]:
 
 
 def _limits(dtype: ir.DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Return the smallest and the largest finite number of ``dtype``. A Clip uses them for absent bounds.
+    """Return the smallest and the largest finite number of ``dtype``.
 
-    They also clip infinite numbers.
+    They are the bounds of a Clip whose bounds are absent. So such a Clip makes infinite numbers finite.
     """
     kind = dtype.numpy()
     info = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)

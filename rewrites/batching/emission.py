@@ -24,6 +24,8 @@ __all__ = ["Emission"]
 class Emission:
     """Emits nodes of ``body`` for all steps, and holds the replacements of its values.
 
+    The replacement of a value holds the value for all steps: stacked along axis 0, or once if it is loop-invariant.
+
     Args:
         body: The body.
         build: Collects the new nodes.

@@ -70,7 +70,7 @@ _ROI = 5
 @rule("Col2Im", "DeformConv", "GridSample", "TensorScatter")
 @rule("FusedConv", "GridSample", domain="com.microsoft")
 def fold_batch(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis. Operands without a batch axis must be loop-invariant."""
+    """Emit the node with the steps merged into its batch axis. Other operands must be loop-invariant."""
     places = _BATCHES.get(call.node.op_type, (0,))
     call.require_shared(*(index for index in range(len(call.operands)) if index not in places))
     if call.rank(0) < 2:
@@ -81,7 +81,7 @@ def fold_batch(call: Call) -> Sequence[Result]:
 
 @rule("STFT")
 def frames(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis of the signals. All other operands must be loop-invariant.
+    """Emit an STFT with the steps merged into the batch axis of the signals (operand 0).
 
     If the node has no attribute ``onesided``, onnx and onnxruntime infer a wrong size. Therefore the emitted node always has this
     attribute, and the wrong size of the output is removed.
@@ -98,13 +98,13 @@ def frames(call: Call) -> Sequence[Result]:
 
 @rule("TfIdfVectorizer")
 def term_frequencies(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis. If a step has no batch axis, the steps become the batch axis."""
+    """Merge the steps into the batch axis. If a step has only one axis, the steps become the batch axis."""
     return call.emit(call.values) if call.rank(0) == 1 else fold_batch(call)
 
 
 @rule("ReverseSequence")
 def reverse_sequence(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis of the data (attribute ``batch_axis``) and of the lengths."""
+    """Emit the node with the steps merged into the batch axis of the data and of the lengths."""
     axis, b = call.node.attributes.get_int("batch_axis", 1), call.build
     rank = call.rank(0)
     axis += rank if axis < 0 else 0
@@ -117,7 +117,7 @@ def reverse_sequence(call: Call) -> Sequence[Result]:
 def pooled_regions(call: Call) -> Sequence[Result]:
     """Merge the steps of ``MaxRoiPool(x [N, ...], rois [K, 5])`` into N and K.
 
-    ``rois[:, 0]`` contains indices of images. In step t, they grow by t * N.
+    ``rois[:, 0]`` holds the index of the image of each region. For step t, the rule adds t * N to these indices.
     """
     b = call.build
     pictures, kind = first_dim(call, 0), call.operand(1).inner.dtype
@@ -135,7 +135,7 @@ def pooled_regions(call: Call) -> Sequence[Result]:
 def regions(call: Call) -> Sequence[Result]:
     """Merge the steps of ``RoiAlign(x [N, ...], rois [K, 4], indices [K])`` into N and K.
 
-    ``indices`` contains indices of images. In step t, they grow by t * N.
+    ``indices`` holds the index of the image of each region. For step t, the rule adds t * N to these indices.
     """
     b = call.build
     pictures = first_dim(call, 0)
@@ -186,9 +186,9 @@ def _convolution_by_groups(call: Call, rank: int) -> ir.Value:
 
 @rule("MaxPool")
 def max_pool(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis.
+    """Emit the node with the steps merged into its batch axis.
 
-    If the node returns indices, the emitted node counts them over all steps. Therefore the offset of each step is subtracted.
+    The indices that the emitted node returns count the elements of all steps, so the first index of each step is subtracted.
     """
     results = list(fold_batch(call))
     if len(results) > 1:
@@ -199,9 +199,9 @@ def max_pool(call: Call) -> Sequence[Result]:
 
 @rule("MaxUnpool")
 def max_unpool(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis. The shape of a step's result must be known.
+    """Emit the node with the steps merged into its batch axis. The shape of a step's result must be known.
 
-    The emitted node needs indices that count over all steps. Therefore the offset of each step is added.
+    The indices that the emitted node needs count the elements of all steps, so the first index of each step is added.
     """
     call.require_invariant(2)
     b, dims, sizes = call.build, static_dims(call.node.outputs[0]), ints_operand(call.node, 2)
@@ -219,7 +219,7 @@ def max_unpool(call: Call) -> Sequence[Result]:
 
 
 def _offsets_of_steps(call: Call, size: Dim) -> ir.Value:
-    """Return the offsets of the steps in the flattened batch. A step has ``size`` elements."""
+    """Return the index of each step's first element in the flattened batch: 0, size, 2 * size, ..."""
     b = call.build
     starts = b.op("Mul", count_up(b, call.steps), size if isinstance(size, ir.Value) else b.const([size]))
     return unsqueeze(b, starts, range(1, 1 + call.rank(0)))
@@ -230,7 +230,7 @@ _WEIGHTS = (1, 2, 3, 7)
 
 @rule("GRU", "LSTM", "RNN", since=7)
 def recurrent(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis of data, states and lengths. Refuse the attribute ``layout``."""
+    """Merge the steps into the batch axis of data, states and lengths. Refuse a node with ``layout=1``."""
     call.require_steps("onnxruntime crashes on an empty batch")
     call.require_shared(*_WEIGHTS)
     if call.node.attributes.get_int("layout", 0):

@@ -31,7 +31,10 @@ _WIDE = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.
 @rule("Gemm")
 @rule("FusedGemm", domain="com.microsoft")
 def gemm(call: Call) -> Sequence[Result]:
-    """Emit MatMul and Add, or one Gemm for the rows of all steps. The module docstring says in which case."""
+    """Emit a MatMul and an Add, or one Gemm for the rows of all steps.
+
+    The module docstring lists the cases.
+    """
     for index in range(3 if call.optional_operand(2) is not None else 2):
         call.rank(index)
     alpha, beta = call.node.attributes.get_float("alpha", 1.0), call.node.attributes.get_float("beta", 1.0)
@@ -92,10 +95,10 @@ def _rows_for_all_steps(call: Call, c: Operand, rows: Dim) -> ir.Value:
 
 
 def _transposed_by_flag(call: Call, index: int, flag: str) -> Operand:
-    """Return operand ``index``, transposed if the attribute ``flag`` of the node is set.
+    """Return operand ``index``, transposed if the attribute ``flag`` ("transA", "transB") is set.
 
-    If the operand is transposed, its field ``inner`` is a new value that belongs to no graph. It only holds the type and the
-    transposed shape.
+    The field ``inner`` of a transposed operand is a new value that belongs to no graph. It only holds the type and the transposed
+    shape.
     """
     operand = call.operand(index)
     if not call.node.attributes.get_int(flag, 0):

@@ -24,7 +24,8 @@ __all__ = ["compress", "gather", "gather_elements", "gather_nd", "one_hot", "sca
 def gather(call: Call) -> Sequence[Result]:
     """Emit a Gather, or a GatherND if both data and indices are batched.
 
-    If only the data are batched, the axis is shifted. If only the indices are batched, the steps become axis 0 of the result.
+    If only the data are batched, the axis is shifted past the steps. If only the indices are batched, the steps become axis 0 of
+    the result.
 
     Strings are refused, because onnxruntime copies only the first element of each slice.
     """
@@ -62,7 +63,7 @@ def _gather_pairwise(call: Call, axis: int, data_rank: int, index_rank: int) -> 
 
 @rule("GatherElements")
 def gather_elements(call: Call) -> Sequence[Result]:
-    """Shift the axis.
+    """Emit the node with its axis shifted past axis 0 (the steps).
 
     Data and indices must have the same rank. Therefore a loop-invariant operand is repeated for every step.
     """
@@ -71,9 +72,9 @@ def gather_elements(call: Call) -> Sequence[Result]:
 
 @rule("GatherND")
 def gather_nd(call: Call) -> Sequence[Result]:
-    """Emit the node. If the data are batched, the steps become one more batch axis.
+    """Emit a GatherND with the steps as one more batch axis.
 
-    If the data are loop-invariant, nothing changes, because GatherND accepts indices of any rank.
+    If the data are loop-invariant and ``batch_dims`` is 0, emit the node unchanged, because GatherND accepts indices of any rank.
     """
     batch_dims = call.node.attributes.get_int("batch_dims", 0)
     if batch_dims == 0 and not call.batched(0):
@@ -85,16 +86,16 @@ def gather_nd(call: Call) -> Sequence[Result]:
 
 @rule("Scatter", "ScatterElements")
 def scatter_elements(call: Call) -> Sequence[Result]:
-    """Shift the axis.
+    """Emit the node with its axis shifted past axis 0 (the steps).
 
-    An index determines only the position along this axis. Therefore each update stays in its step.
+    An index selects a position along this axis only. Therefore the updates of a step change only the data of this step.
     """
     return call.emit([stacked_operand(call, index) for index in range(3)], axis=axis_after_steps(call, 0))
 
 
 @rule("ScatterND")
 def scatter_nd(call: Call) -> Sequence[Result]:
-    """Insert the step number as the first coordinate of each index."""
+    """Emit a ScatterND with the step number inserted as the first coordinate of each index."""
     rank, b = call.rank(1), call.build
     indices = stacked_operand(call, 1)
     numbers = b.op("Range", b.const(0), squeeze(b, call.steps, [0]), b.const(1))
@@ -107,16 +108,20 @@ def scatter_nd(call: Call) -> Sequence[Result]:
 
 @rule("OneHot")
 def one_hot(call: Call) -> Sequence[Result]:
-    """Shift the axis that OneHot inserts, unless it is negative and counts from the end of the result."""
+    """Emit the node, with the axis that OneHot inserts shifted past axis 0 (the steps).
+
+    A negative axis counts from the end of the result, and needs no shift.
+    """
     call.require_invariant(1, 2)
     return call.emit(call.values, axis=after_steps(axis_of(call.node, -1)))
 
 
 @rule("Compress")
 def compress(call: Call) -> Sequence[Result]:
-    """Shift the axis. If there is no axis, flatten the data of each step.
+    """Emit a Compress with its axis shifted past axis 0 (the steps).
 
-    The condition must be loop-invariant, because the number of selected elements could otherwise differ between steps.
+    If the node has no axis, the data of each step are flattened first. The condition must be loop-invariant, because otherwise the
+    number of selected elements could differ between steps.
     """
     if call.batched(1):
         raise call.refuse("DATA-DEPENDENT-SHAPE", "the shape of the result may differ between steps")
@@ -128,6 +133,6 @@ def compress(call: Call) -> Sequence[Result]:
 @rule("Trilu")
 @rule("Trilu", domain="com.microsoft")
 def triangle(call: Call) -> Sequence[Result]:
-    """Emit the node. Trilu works on the last two axes and accepts any other axes before them."""
+    """Emit the node unchanged. Trilu works on the last two axes and accepts any other axes before them."""
     call.require_invariant(1)
     return call.emit(call.values)

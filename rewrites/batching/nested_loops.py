@@ -108,16 +108,16 @@ class _Axis:
 def _emit_until_stable(
     call: Call, loop: ScanView | LoopView, batched: list[bool], batched_before: Sequence[bool] = ()
 ) -> tuple[list[ir.Value], Emission]:
-    """Emit the body for all steps of the outer loop. Return its inputs and the emission.
+    """Emit the body for all steps of the outer loop. Return the inputs of the new body, and the emission.
 
-    If the next value of a state turns out to be batched, the state must be batched too. The body is then emitted again, until no
-    more states become batched.
+    If the next value of a state is batched, the state must be batched too. Then the body is emitted again, until no further state
+    becomes batched.
 
     Args:
-        call: The loop.
-        loop: Its view.
+        call: The inner loop as a node to batch.
+        loop: The inner loop as a view.
         batched: For each state and each scan input, True if it is batched. This list is updated.
-        batched_before: The same for the inputs of the body before the states, such as the step number of a Loop.
+        batched_before: Flags like ``batched``, for the inputs of the body before the states, such as the step number of a Loop.
     """
     while True:
         inputs, emission = body_for_all_steps(call, loop.body, [*batched_before, *batched])

@@ -53,9 +53,9 @@ _NARROW = frozenset({ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 
 @rule("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization")
 def trailing_normalization(call: Call) -> Sequence[Result]:
-    """Shift the axis.
+    """Emit the node with its axis shifted past axis 0 (the steps).
 
-    If the scale or bias is batched, normalise with a scale of ones. Then apply the scale and the bias by Mul and Add.
+    If the scale or bias is batched, the emitted node gets a scale of ones. A Mul and an Add then apply the scale and the bias.
     """
     if not call.batched(1) and not call.batched(2):
         return call.emit(call.values, axis=axis_after_steps(call, -1))
@@ -87,9 +87,9 @@ def _ones(call: Call, dtype: ir.DataType | None) -> ir.Value:
 
 @rule("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain="com.microsoft")
 def skip_normalization(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis.
+    """Emit the node with the steps merged into its batch axis.
 
-    The added operand must have the shape of the data. The scale and the bias must be loop-invariant.
+    The operand that is added to the data must have the shape of the data. The scale and the bias must be loop-invariant.
     """
     call.require_shared(*range(2, len(call.operands)))
     data, added = call.operand(0).inner, call.operand(1).inner
@@ -102,9 +102,9 @@ def skip_normalization(call: Call) -> Sequence[Result]:
 
 @rule("BatchNormalization")
 def batch_normalization(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis or the channels.
+    """Emit the node with the steps merged into its batch axis, or into its channels.
 
-    Training is refused, because each step computes its own statistics.
+    A node in training mode is refused, because each step computes its own statistics.
     """
     attributes = call.node.attributes
     if (
@@ -118,9 +118,9 @@ def batch_normalization(call: Call) -> Sequence[Result]:
 
 @rule("InstanceNormalization")
 def instance_normalization(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis, or into the channels.
+    """Emit the node with the steps merged into its batch axis, or into its channels.
 
-    They are merged into the channels if the scale, the bias or the statistics differ between steps.
+    The channels are necessary if the scale, the bias or the statistics differ between steps.
     """
     rank, parameters = call.rank(0), range(1, len(call.operands))
     if not any(map(call.batched, parameters)):
@@ -134,7 +134,7 @@ def instance_normalization(call: Call) -> Sequence[Result]:
 
 @rule("GroupNormalization")
 def group_normalization(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis.
+    """Emit the node with the steps merged into its batch axis.
 
     If the scale or bias differs between steps, emit the definition of the operator instead.
     """
@@ -144,10 +144,10 @@ def group_normalization(call: Call) -> Sequence[Result]:
 
 @rule("MeanVarianceNormalization", since=9)
 def mean_variance_normalization(call: Call) -> Sequence[Result]:
-    """Merge the steps into the channels.
+    """Emit the node with the steps merged into its channels.
 
-    If all channels of a step are normalised together, make each step one channel instead. The axes must be [0, 2, 3] or [0, 1, 2,
-    3], because onnxruntime supports no others.
+    If the axes are [0, 1, 2, 3], they include the channels. Then each step becomes one channel instead. Otherwise the axes must be
+    [0, 2, 3], because onnxruntime supports no others.
     """
     axes = sorted(call.node.attributes.get_ints("axes", (0, 2, 3)))
     if axes not in ([0, 2, 3], [0, 1, 2, 3]) or call.rank(0) != 4:
@@ -184,7 +184,10 @@ def by_its_function(call: Call) -> Sequence[Result]:
 
 
 def _definition(call: Call) -> tuple[ir.Graph, dict[ir.Value, Operand]]:
-    """Return the operator's definition as a graph, and the operands of the call for its inputs."""
+    """Return the operator's definition as a graph, and a dictionary for the inputs of this graph.
+
+    The dictionary maps each input of the graph to its operand in the call.
+    """
     node = ir.serde.serialize_node(call.node)
     graph = onnx.GraphProto(name="definition")
     outside: dict[str, Operand] = {}

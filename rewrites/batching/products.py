@@ -74,10 +74,10 @@ def _with_batched_left(call: Call, left: Operand, right: Operand, emit: Product,
 
 
 def _rows_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value | None:
-    """Emit ``[T, *b, M, K] @ [*b, K, N]`` as ``[*b, T * M, K] @ [*b, K, N]``.
+    """Emit ``[T, *b, M, K] @ [*b, K, N]`` (T steps) as ``[*b, T * M, K] @ [*b, K, N]``.
 
-    The second form reads each matrix only once. Return None in two cases: the number of rows M is large, so that the second form
-    gains nothing; or a size is unknown, 0 or broadcast.
+    The second form reads each matrix [K, N] only once. Return None if M is so large that this gains nothing, or if a size is
+    unknown, 0 or broadcast.
     """
     here, there = static_dims(left.inner), static_dims(right.inner)
     if here is None or there is None or here[:-2] != there[:-2] or here[-2] > _FEW_ROWS or 0 in here + there:
@@ -120,8 +120,8 @@ def _with_batched_right(call: Call, left: Operand, right: Operand, emit: Product
 def _that_may_be_empty(call: Call, left: Operand, right: Operand, emit: Product, is_matmul: bool) -> ir.Value:
     """Emit the product for a loop that may run zero steps. Exactly one operand is batched.
 
-    onnxruntime cannot broadcast an axis to size 0. Therefore the right operand of the emitted product is a matrix, or both operands
-    have the same batch axes.
+    onnxruntime cannot broadcast an axis to size 0. So the right operand of the emitted product is a matrix, or both operands have
+    the same batch axes.
     """
     left_rank, right_rank = call.rank(0), call.rank(1)
     if left.batched and right_rank == 2:
@@ -135,9 +135,9 @@ def _that_may_be_empty(call: Call, left: Operand, right: Operand, emit: Product,
 
 
 def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Product) -> ir.Value:
-    """Emit ``[M, K] @ [T, K, N]`` as ``[T * N, K] @ [K, M]``, and move the axes of the result back.
+    """Emit ``[M, K] @ [T, K, N]`` (T steps) as ``[T * N, K] @ [K, M]``, and move the result's axes back.
 
-    A Reshape before the product prevents a wrong fusion by onnxruntime.
+    A Flatten separates the Transpose of the right operand from the product, because onnxruntime would fuse these two nodes wrongly.
     """
     b = call.build
     weights = transpose(b, left.value, [1, 0]) if left.rank == 2 else unsqueeze(b, left.value, [1])
@@ -152,10 +152,10 @@ def _columns_of_all_steps(call: Call, left: Operand, right: Operand, emit: Produ
 
 
 def _times_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.Value, emit: Product) -> ir.Value:
-    """Multiply ``matrices`` by ``vector``. The vector becomes a matrix with one column.
+    """Multiply ``matrices`` by ``vector``, which becomes a matrix with one column.
 
-    onnxruntime wrongly fuses a Transpose into a product with a vector. It also cannot run such a product if the number of steps is
-    0.
+    This has two reasons: onnxruntime fuses a Transpose into a product with a vector wrongly, and it cannot multiply by a vector if
+    the number of steps is 0.
     """
     if rank is None and call.opset < since.NEGATIVE_AXES:
         rank = call.rank(0)
@@ -164,9 +164,9 @@ def _times_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.V
 
 
 def _with_both_batched(call: Call, left: Operand, right: Operand, emit: Product, is_matmul: bool) -> ir.Value:
-    """Emit one product for two batched operands. It multiplies the operands of each step.
+    """Emit one product for two batched operands, which multiplies the two operands of each step.
 
-    A vector becomes a matrix with one row or column.
+    If an operand is a vector in one step, it becomes a matrix with one row or column.
     """
     b, left_rank, right_rank = call.build, call.rank(0), call.rank(1)
     if left_rank == right_rank == 1 and is_matmul and left.inner.dtype in _SUMMED:
@@ -195,8 +195,8 @@ def matmul(call: Call) -> Sequence[Result]:
 def fused_matmul(call: Call) -> Sequence[Result]:
     """Emit one product for all steps.
 
-    The transposition flag of a vector is cleared. In one step, the operator ignores this flag. For all steps, it would transpose
-    the matrix that consists of the vectors.
+    The emitted node does not get the transposition flag of a vector. In one step, the operator ignores this flag. For all steps,
+    the flag would transpose the matrix that consists of the vectors.
     """
     attributes = call.node.attributes
     if attributes.get_int("transBatchA", 0) or attributes.get_int("transBatchB", 0):

@@ -33,9 +33,10 @@ _LIMITS = {ir.DataType.UINT8: (0, 255), ir.DataType.INT8: (-128, 127)}
 @rule("DequantizeLinear", "QuantizeLinear")
 @rule("DequantizeLinear", "QuantizeLinear", domain="com.microsoft")
 def quantize(call: Call) -> Sequence[Result]:
-    """Shift the axis if the scale has several elements.
+    """Emit the node, with a scale for each step if the scale or the zero point differs between steps.
 
-    If the scale or the zero point differs between steps, emit a scale along axis 0 instead.
+    The emitted node then has one scale for each index of axis 0 (the steps). Otherwise, a scale with several elements stays the
+    same, and its ``axis`` is shifted past axis 0.
     """
     if call.node.attributes.get_int("block_size", 0):
         raise call.refuse("NO-BATCHING-RULE", "the scales are blocked")
@@ -86,7 +87,7 @@ def _by_definition(call: Call) -> ir.Value:
 
 
 def _broadcastable(call: Call, index: int, rank: int) -> ir.Value:
-    """Return operand ``index``, a scale or zero point, with axes to broadcast with the data.
+    """Insert axes of size 1 into operand ``index``, a scale or zero point, to broadcast it with the data.
 
     ``rank``: the rank of the data in one step.
     """
@@ -101,14 +102,14 @@ def _broadcastable(call: Call, index: int, rank: int) -> ir.Value:
 
 
 def _vector_of_steps(call: Call, index: int) -> ir.Value:
-    """Return operand ``index``, which has one element per step, as a vector with an element for each step."""
+    """Return operand ``index`` as a vector with one element for each step. Its size in one step must be 1."""
     return squeeze(call.build, stacked_operand(call, index), range(1, 1 + call.rank(index)))
 
 
 def _has_one_element_per_step(call: Call, operand: Operand) -> bool:
-    """Return True if ``operand`` has one element per step, so that its axis does not matter.
+    """Return True if ``operand`` has one element in each step. This element applies to all the data.
 
-    Raise Refused if its size is unknown.
+    Raise Refused if the size of ``operand`` is unknown.
     """
     dims = static_dims(operand.inner)
     if dims is None:
@@ -122,7 +123,7 @@ _MATRIX = 2
 
 @rule("DynamicQuantizeLinear")
 def dynamic_quantize(call: Call) -> Sequence[Result]:
-    """Compute scale and zero point of each step, then quantise each step by them.
+    """Emit nodes that compute a scale and a zero point for each step, and quantise the step with them.
 
     Before opset 13, QuantizeLinear has no axis, so simpler operators replace it.
     """
@@ -147,8 +148,9 @@ def dynamic_quantize(call: Call) -> Sequence[Result]:
 def dynamic_product(call: Call) -> Sequence[Result]:
     """Emit ``DynamicQuantizeMatMul(x, w, s, z, bias)`` for all steps. Only x may be batched.
 
-    x is quantised to q with a scale and a zero point zx per step. The product is ``q @ (w - z) - zx * colsum(w - z)``, times both
-    scales, plus the bias.
+    Each step of x is quantised to q with its own scale sx and zero point zx. The result is
+
+        (q @ (w - z) - zx * colsum(w - z)) * sx * s + bias
     """
     call.require_shared(*range(1, len(call.operands)))
     rank, b, wide = call.rank(0), call.build, int(ir.DataType.INT32)
@@ -196,9 +198,9 @@ def quantized_matmul(call: Call) -> Sequence[Result]:
 
 @rule("QLinearConv")
 def quantized_convolution(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis. Weights and zero points must be loop-invariant.
+    """Emit the node with the steps merged into its batch axis.
 
-    The weights may have a scale for each channel.
+    Weights and zero points must be loop-invariant. The weights may have a scale for each channel.
     """
     call.require_shared(*_ZEROS, 3, 8)
     if not any(map(call.batched, _SCALES)):

@@ -1,4 +1,7 @@
-"""Reshape, Flatten, Squeeze, Unsqueeze, Expand, Tile and Concat. The elements of a step keep their order."""
+"""Reshape, Flatten, Squeeze, Unsqueeze, Expand, Tile and Concat.
+
+In the emitted nodes, the elements of each step keep their order.
+"""
 
 from collections.abc import Sequence
 
@@ -36,7 +39,7 @@ def insert_axes(call: Call) -> Sequence[Result]:
 def remove_axes(call: Call) -> Sequence[Result]:
     """``Squeeze(x, axes)`` -> ``Squeeze(x', axes + 1)``.
 
-    If there are no axes, all axes of size 1 except the steps are removed.
+    If the node has no axes, the emitted node removes all axes of size 1 except the steps.
     """
     call.require_invariant(1)
     axes = axes_of(call.node, call.opset, None)
@@ -55,7 +58,7 @@ def remove_axes(call: Call) -> Sequence[Result]:
 
 
 def _shift_computed_axes(call: Call, indexed_rank: int | None, rank: int | None) -> list[Result]:
-    """Emit the node with its axes shifted. The axes are computed at run time.
+    """Emit the node with its axes, which are computed at run time, shifted past axis 0 (the steps).
 
     Args:
         call: The call.
@@ -88,11 +91,11 @@ def flatten(call: Call) -> Sequence[Result]:
 def reshape(call: Call) -> Sequence[Result]:
     """``Reshape(x, shape)`` -> ``Reshape(x', [0, *shape])``.
 
-    A 0 copies the dimension with the same index. The leading 0 thus copies the steps. Each other 0 moves by one together with its
-    dimension. If the attribute ``allowzero`` is set, a 0 is a size, so the number of steps replaces the leading 0.
+    A 0 copies the dimension with the same index. So the leading 0 copies the steps, and each other 0 still copies the same
+    dimension of x. If the attribute ``allowzero`` is set, a 0 is a size, so the number of steps replaces the leading 0.
 
-    If a shape contains exactly one computed size, -1 replaces this size, as in onnxruntime's fusion. If the computed size were 0
-    (an empty batch), it would copy another size.
+    If exactly one size in ``shape`` is computed at run time, -1 replaces it, as in a fusion of onnxruntime. Without this, a
+    computed size of 0 (an empty batch) would copy another size.
     """
     call.require_invariant(1)
     x, b = call.operand(0).value, call.build
@@ -115,9 +118,9 @@ def reshape(call: Call) -> Sequence[Result]:
 
 
 def _with_one_inferred(shape: ir.Value | None) -> tuple[int, ...] | None:
-    """Return the elements of ``shape``, the result of a Concat, with -1 for its only computed element.
+    """Return the elements of ``shape`` with -1 for the one element that is computed at run time.
 
-    Return None if ``shape`` is no such Concat, or if another element is not a positive constant.
+    Return None unless ``shape`` is a Concat of one computed element and positive constants.
     """
     node = producer_of(shape, "Concat")
     if node is None:
@@ -141,7 +144,7 @@ def concatenate(call: Call) -> Sequence[Result]:
 def expand(call: Call) -> Sequence[Result]:
     """``Expand(x, shape)`` -> ``Expand(x', shape)``.
 
-    If a step of x has fewer axes than the result, axes of size 1 are inserted after the steps.
+    If x has fewer axes in one step than the result, axes of size 1 are inserted after axis 0 (the steps).
     """
     call.require_invariant(1)
     count = dim_of(call.operand(1).inner, 0)

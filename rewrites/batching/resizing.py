@@ -26,7 +26,7 @@ _END = 2**63 - 1
 
 @rule("Upsample")
 def upsample(call: Call) -> Sequence[Result]:
-    """Insert a scale of 1 for the steps, or merge the steps into axis 0.
+    """Emit the node with a scale of 1 for the steps, or with the steps merged into axis 0.
 
     Up to opset 8, the scales are an attribute.
     """
@@ -42,7 +42,7 @@ def upsample(call: Call) -> Sequence[Result]:
 
 @rule("Resize", since=11)
 def resize(call: Call) -> Sequence[Result]:
-    """Merge the steps into axis 0, or make them an axis that is not resized.
+    """Emit the node with the steps merged into axis 0, or as one more axis that is not resized.
 
     Operands: data, region of interest, scales, sizes.
     """
@@ -72,8 +72,11 @@ def _is_nearest(call: Call) -> bool:
 def _keeps_first_size(call: Call, rank: int) -> bool:
     """Return True if axis 0 is known to keep its size.
 
-    This is known in three cases: its scale is the constant 1; its new size is a constant and equal to its old size; or the data
-    have more than 3 axes and the mode is not "nearest". In the last case, onnxruntime supports nothing else.
+    This is known in three cases:
+
+    * Its scale is the constant 1.
+    * Its new size is a constant and equals its old size.
+    * The data have more than 3 axes and the mode is not "nearest". onnxruntime supports no other scale in this case.
     """
     if rank < 3:
         return False
@@ -87,9 +90,9 @@ def _keeps_first_size(call: Call, rank: int) -> bool:
 
 
 def _with_folded_sizes(call: Call, values: list[ir.Value | None]) -> list[ir.Value | None]:
-    """Return ``values``, the operands of a Resize, changed for data with the steps merged into axis 0.
+    """Return the operands ``values`` of a Resize, adapted to data with the steps merged into axis 0.
 
-    If there is an operand for the new sizes, its first size becomes the number of rows of all steps.
+    If the operand for new sizes is present, its first element becomes the size of axis 0 after the merge.
     """
     if len(values) < 4 or values[3] is None:
         return values
@@ -110,7 +113,7 @@ def _fold_into_axis_0(call: Call, values: list[ir.Value | None]) -> Sequence[Res
 
 
 def _add_axis(call: Call, values: list[ir.Value | None], rank: int) -> Sequence[Result]:
-    """Make the steps an axis that is not resized.
+    """Emit the Resize with the steps as one more axis, which is not resized.
 
     An image without batch and channel axes also gets a channel axis.
     """
@@ -142,7 +145,7 @@ def _add_axis(call: Call, values: list[ir.Value | None], rank: int) -> Sequence[
 
 @rule("AffineGrid")
 def affine_grid(call: Call) -> Sequence[Result]:
-    """Merge the steps into the batch axis N.
+    """Emit the node with the steps merged into its batch axis N.
 
     ``AffineGrid(theta [N, ...], [N, C, ...])`` -> ``AffineGrid(theta' [steps * N, ...], [steps * N, C, ...])``.
     """

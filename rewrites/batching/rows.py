@@ -18,13 +18,13 @@ _ML = "ai.onnx.ml"
 
 @rule("Binarizer", "CategoryMapper", "LabelEncoder", domain=_ML)
 def each_element(call: Call) -> Sequence[Result]:
-    """Emit the node. It works on each element separately."""
+    """Emit the node unchanged, because the operator works on each element separately."""
     return call.emit(call.values)
 
 
 @rule("Imputer", "Normalizer", "Scaler", domain=_ML)
 def each_feature(call: Call) -> Sequence[Result]:
-    """Merge the steps into the rows. The result has the shape of the data.
+    """Emit the node with the steps merged into its rows. The result has the shape of the data.
 
     Data with more than two axes are refused.
     """
@@ -38,7 +38,7 @@ def each_feature(call: Call) -> Sequence[Result]:
 @rule("LinearClassifier", "LinearRegressor", "SVMClassifier", "SVMRegressor", domain=_ML)
 @rule("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor", domain=_ML)
 def each_row(call: Call) -> Sequence[Result]:
-    """Merge the steps into the rows. The operator returns results for each row of features."""
+    """Emit the node with the steps merged into its rows. The operator returns results for each row."""
     if call.rank(0) not in (1, 2):
         raise call.refuse("NO-BATCHING-RULE", f"features of rank {call.rank(0)}")
     if call.rank(0) == 1:
@@ -48,7 +48,7 @@ def each_row(call: Call) -> Sequence[Result]:
 
 @rule("FeatureVectorizer", domain=_ML)
 def joined_features(call: Call) -> Sequence[Result]:
-    """Merge the steps into the rows. The operator concatenates the features of several inputs."""
+    """Emit the node with the steps merged into its rows. It concatenates the features of several inputs."""
     if any(call.rank(index) != 2 for index in range(len(call.operands))):
         raise call.refuse("NO-BATCHING-RULE", "inputs that are not rows of features")
     values = [fold_operand(call, index) for index in range(len(call.operands))]
@@ -57,7 +57,10 @@ def joined_features(call: Call) -> Sequence[Result]:
 
 @rule("ArrayFeatureExtractor", domain=_ML)
 def picked_features(call: Call) -> Sequence[Result]:
-    """Pick the same elements of the last axis in every step. The indices must be loop-invariant."""
+    """Emit a node that picks the same elements of the last axis in every step.
+
+    The indices must be loop-invariant.
+    """
     call.require_invariant(1)
     if call.rank(0) < 2:
         raise call.refuse("NO-BATCHING-RULE", "a vector of features")

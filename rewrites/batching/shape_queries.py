@@ -20,7 +20,7 @@ _END = 2**63 - 1
 
 @rule("Shape")
 def shape(call: Call) -> Sequence[Result]:
-    """``Shape(x)`` -> the shape of ``x'`` without the steps. If all sizes are known, it is a constant."""
+    """Emit the shape that ``x'`` has without axis 0 (the steps). If all sizes are known, it is a constant."""
     start = call.node.attributes.get_int("start", 0)
     end = call.node.attributes.get_int("end", _END)
     known = call.operand(0).inner.shape
@@ -35,7 +35,7 @@ def shape(call: Call) -> Sequence[Result]:
 
 @rule("Size")
 def size(call: Call) -> Sequence[Result]:
-    """``Size(x)`` -> the product of the sizes of ``x'`` without the steps."""
+    """Emit the product of the sizes that ``x'`` has without axis 0 (the steps)."""
     dims = static_dims(call.operand(0).inner)
     if dims is not None:
         return [Result(call.build.const(np.array(np.prod(dims, dtype=np.int64))), batched=False)]

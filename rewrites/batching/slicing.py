@@ -21,7 +21,10 @@ __all__ = ["pad", "pad_by_attributes", "slice_", "slice_by_attributes"]
 
 @rule("Slice", until=10)
 def slice_by_attributes(call: Call) -> Sequence[Result]:
-    """Shift the axes. Before opset 10, the bounds and the axes of a Slice are attributes."""
+    """Emit a Slice with its axes shifted past axis 0 (the steps).
+
+    Before opset 10, the bounds and the axes are attributes.
+    """
     spec = slice_spec(call.node, call.opset)
     if spec is DYNAMIC:
         raise call.refuse("MALFORMED", "starts or ends are missing")
@@ -46,15 +49,15 @@ def slice_(call: Call) -> Sequence[Result]:
 
 @rule("Pad", until=11)
 def pad_by_attributes(call: Call) -> Sequence[Result]:
-    """Insert pads of 0 for the steps. Before opset 11, the pads of a Pad are an attribute."""
+    """Emit a Pad with pads of 0 inserted for the steps. Before opset 11, the pads are an attribute."""
     return call.emit(call.values, pads=_with_steps(call.node.attributes.get_ints("pads", ())))
 
 
 @rule("Pad", since=11)
 def pad(call: Call) -> Sequence[Result]:
-    """``Pad(x, pads)`` -> ``Pad(x', pads)`` with pads of 0 for the steps.
+    """``Pad(x, pads)`` -> ``Pad(x', pads)`` with pads of 0 inserted for the steps.
 
-    If there are ``axes``, shift them instead.
+    If the node has an operand ``axes``, the axes are shifted past the steps instead.
     """
     call.require_invariant(1, 3)
     if call.batched(2):
@@ -76,7 +79,7 @@ def pad(call: Call) -> Sequence[Result]:
 def _pad_with_batched_fill(call: Call) -> ir.Value:
     """Emit a Pad whose fill value differs between steps.
 
-    Pad with zeros. Then replace the padded elements by the fill value of their step, with ``Where``.
+    The emitted Pad pads with zeros. Then a ``Where`` replaces the padded elements by the fill value of their step.
     """
     b, rank = call.build, call.rank(0)
     x, fill = call.operand(0), call.operand(2)

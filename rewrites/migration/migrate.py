@@ -3,8 +3,8 @@
     IR 3, opset 16  g(x, W) {W = ...}  ->  IR 8, opset 16  g(x) {W = ...}
 
 The IR version is never lowered. In IR version 3, every initializer is also listed as an input, but counts as a constant. From
-version 4 on, such an input is a real input with a default value. So if a model of version 3 gets a later version, its initializers
-are removed from its inputs.
+version 4 on, an initializer that is listed as an input is the default value of a real input. So if a model of version 3 gets a
+later version, its initializers are removed from its inputs.
 
 Works around ORT-IF-10-SIZES.
 """
@@ -75,7 +75,7 @@ def migrate(ctx: Context, target: int) -> Migration:
 
 
 def _rewrite_loops_ort_runs_wrongly(ctx: Context) -> None:
-    """Rewrite the loops that onnxruntime computes incorrectly, or on which it crashes.
+    """Rewrite the loops that onnxruntime computes incorrectly, or on which it may crash.
 
     onnxruntime returns wrong numbers if a Scan body returns one value twice or returns an input, or if a Loop body returns its step
     number. It may crash on a Scan with an axis other than 0.
@@ -91,12 +91,14 @@ def _rewrite_loops_ort_runs_wrongly(ctx: Context) -> None:
 
 
 def _hide_differing_sizes(ctx: Context, target: int) -> None:
-    """Hide sizes of an If's results from shape inference if they may differ between the branches.
+    """Hide the sizes of an If's result from shape inference if the two branches may return other sizes.
 
         If (c) then [2, 3] else [n, 3]    ->    If (c) then [?, ?] else [?, ?]
 
-    This is necessary only if ``target`` is below opset 11. There, onnx requires one shape for both branches. If a size is known in
-    one branch, onnxruntime uses it for both: it computes a Shape of the result in advance, and reserves memory of this size.
+    This is necessary only if ``target`` is below opset 11, where onnx requires one shape for both branches. If onnxruntime knows a
+    size in one branch, it assumes this size for both: it computes a Shape of the result in advance, and reserves memory of this
+    size.
+
     Unknown sizes count as different, because onnxruntime may infer them. If the model itself is below opset 11, only Ifs that
     contain Scans change.
     """
@@ -137,7 +139,10 @@ def _refuse_scans_in_functions(model: ir.Model, target: int) -> None:
 
 
 def raise_ir_version(model: ir.Model) -> None:
-    """Raise the IR version of ``model`` to the lowest that supports its operator sets and initializers."""
+    """Raise the IR version of ``model`` to the lowest that supports its operator sets and initializers.
+
+    A higher IR version stays. If the version rises from 3, initializers are removed from the inputs.
+    """
     lowest = max(_min_ir_version(domain, version) for domain, version in [("", 1), *model.opset_imports.items()])
     if model.ir_version < _UNLISTED_SINCE and any(not value.is_graph_input() for value in model.graph.initializers.values()):
         lowest = max(lowest, _UNLISTED_SINCE)
@@ -151,7 +156,10 @@ def raise_ir_version(model: ir.Model) -> None:
 
 
 def _min_ir_version(domain: str, version: int) -> int:
-    """Return the lowest IR version that supports ``version`` of ``domain``; 1 if onnx does not know it."""
+    """Return the lowest IR version that supports ``version`` of the operator set ``domain``.
+
+    Return 1 if onnx does not know the domain or the version.
+    """
     try:
         return int(onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid(domain, version)], ignore_unknown=True))
     except ValueError:

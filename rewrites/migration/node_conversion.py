@@ -45,8 +45,11 @@ class NodeConversion:
     def convert(self, node: ir.Node) -> tuple[str, ...]:
         """Convert ``node`` in its graph to the target opset.
 
-        Return the operator types of the nodes that replace ``node``, or an empty tuple if it needs no new nodes. Raise
-        Unconvertible if a version of the operator cannot express what ``node`` computes.
+        Returns:
+            The operator types of the nodes that replace ``node``, or an empty tuple if ``node`` itself remains.
+
+        Raises:
+            Unconvertible: A version of the operator cannot express what ``node`` computes.
         """
         pending, final = [(node, self._source)], [node]
         while pending:
@@ -101,8 +104,8 @@ class NodeConversion:
 def _replace_node(node: ir.Node, results: Sequence[ir.Value], builder: Builder, names: Names) -> list[ir.Node]:
     """Replace ``node`` by the nodes of ``builder``, and return the new nodes.
 
-    ``results``: the values that replace the outputs of ``node``, and get their names. One new node gets the name of ``node``: the
-    last new node with the operator of ``node``, or the last new node if none has this operator.
+    ``results``: the values that replace the outputs of ``node``. They get the names of these outputs. One new node gets the name of
+    ``node``: the last new node with the operator of ``node``, or the last new node if none has this operator.
     """
     new = list(builder.nodes)
     builder.insert_before(node)
@@ -122,9 +125,10 @@ def _replace_node(node: ir.Node, results: Sequence[ir.Value], builder: Builder, 
 
 
 def _next_version(op_type: str, version: int, target: int) -> int | None:
-    """Return the opset of the next version on the way from opset ``version`` to ``target``, or None.
+    """Return the opset of the operator's next version on the way from opset ``version`` to ``target``.
 
-    Return None if the operator has no other version on this way.
+    Return None if there is no other version on this way. Raise Unconvertible if the operator has no known meaning in an opset on
+    this way.
     """
     known = versions_of(op_type)
     if not known or version == target:

@@ -73,11 +73,11 @@ def convert_operators(model: ir.Model, target: int, names: Names) -> list[Conver
 
 
 def needs_inlining(model: ir.Model, function: ir.Function, target: int) -> bool:
-    """Return True if ``function`` has a node that can only be converted after the function is inlined.
+    """Return True if ``function`` must be inlined before all its nodes can be converted.
 
-    The conversion of such a node depends on a type, a rank, or the value of an attribute parameter, which only a call of the
-    function determines. If ``function`` cannot be converted for another reason, return False: ``convert_operators`` will raise the
-    error.
+    This is the case if the conversion of a node depends on a type, a rank, or the value of an attribute parameter, because only a
+    call of the function determines these. If ``function`` cannot be converted for another reason, return False:
+    ``convert_operators`` will raise the error.
     """
     try:
         _count_conversions(model, function, target)
@@ -87,14 +87,18 @@ def needs_inlining(model: ir.Model, function: ir.Function, target: int) -> bool:
 
 
 def is_scan_8_to_lift(node: ir.Node, source: int, target: int) -> bool:
-    """Return True if ``convert_operators`` skips ``node``, an opset-8 Scan that ``scan_8`` must replace."""
+    """Return True if ``node`` is an opset-8 Scan that ``scan_8`` must replace.
+
+    ``convert_operators`` skips such a Scan. Return False if ``target`` is below opset 9, which has the same Scan.
+    """
     return node.op_type == "Scan" and node.domain == "" and source < _SCAN_CHANGED <= target
 
 
 def _check_compatible(model: ir.Model, function: ir.Function) -> None:
     """Raise MigrationError if a node of ``function`` means something else in the opset of the model.
 
-    ONNX does not allow such nodes, and onnxruntime runs them with the meaning of the model's opset.
+    A function declares its own opset, but onnxruntime runs its nodes with the meaning of the model's opset. ONNX allows the two
+    opsets to differ only if the nodes mean the same in both.
     """
     ours, theirs = model.opset_imports.get(""), function.opset_imports.get("")
     if ours is None or theirs is None or ours == theirs:
@@ -115,7 +119,7 @@ def _check_compatible(model: ir.Model, function: ir.Function) -> None:
 def _count_conversions(model: ir.Model, function: ir.Function, target: int) -> Counter[_ConversionKey]:
     """Convert a copy of ``function``, and count the changed nodes by operator, versions and new nodes.
 
-    Sort the nodes of ``function`` topologically first.
+    The nodes of ``function`` itself are sorted topologically, but not converted.
     """
     counts: Counter[_ConversionKey] = Counter()
     source = function.opset_imports.get("")

@@ -31,11 +31,13 @@ class Step:
     """Reads a node, and writes it in the next or the previous version of its operator.
 
     Args:
-        builder: Writes nodes of the opset after this conversion.
+        node: The node.
+        constants: Holds the constants of the new nodes.
+        builder: Writes the new nodes, in the opset of the new version.
         target: The opset to which the whole model is converted.
 
     Attributes:
-        written: The opset of each new node that has a later opset than ``builder``.
+        written: New nodes that are already in a later opset than that of ``builder``, each with its opset.
     """
 
     def __init__(self, node: ir.Node, constants: ConstantPool, builder: Builder, target: int) -> None:
@@ -46,9 +48,11 @@ class Step:
         self.written: dict[ir.Node, int] = {}
 
     def rewrite_with(self, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
-        """Write the node with other ``inputs`` or ``changed`` attributes. Return its results.
+        """Write the node with other inputs or attributes, and return its results.
 
-        The value None removes an attribute.
+        Args:
+            inputs: The new inputs. By default, the inputs stay the same.
+            **changed: The attributes that change. None removes an attribute.
         """
         return self.rewrite_as(self.node.op_type, inputs, **changed)
 
@@ -57,10 +61,14 @@ class Step:
         return self._write(self.node.op_type, self.node.inputs, self.node.outputs[:count], {})
 
     def rewrite_as(self, op_type: str, inputs: Sequence[ir.Value | None] | None = None, **changed: Any) -> tuple[ir.Value, ...]:
-        """Write the node as the operator ``op_type``. Return its results.
+        """Write the node as the operator ``op_type``, and return its results.
 
-        ``inputs`` and ``changed`` attributes replace those of the node. If the first input stays the same, the results keep their
-        types and shapes. Otherwise types and shapes are inferred.
+        If the first input stays the same, the results keep their types and shapes. Otherwise types and shapes are inferred.
+
+        Args:
+            op_type: The operator.
+            inputs: The new inputs. By default, the inputs stay the same.
+            **changed: The attributes that change. None removes an attribute.
         """
         return self._write(op_type, self.node.inputs if inputs is None else inputs, self.node.outputs, changed)
 
@@ -83,7 +91,7 @@ class Step:
     def reshape_back(self, x: ir.Value, shape: ir.Value) -> ir.Value:
         """Reshape ``x`` to the sizes in the tensor ``shape``.
 
-        If the target has opset 14 or later, a 0 in ``shape`` means size 0 (``allowzero``).
+        A 0 in ``shape`` means size 0 (``allowzero``) if the target opset is at least 14. Below, it copies a size of ``x``.
         """
         if self.target < since.ALLOWZERO:
             return self.builder.op("Reshape", x, shape)
@@ -94,7 +102,7 @@ class Step:
         return result
 
     def scalar(self, number: float, dtype: ir.DataType) -> ir.Value:
-        """Return a constant of rank 0 and of the element type ``dtype``."""
+        """Return ``number`` as a constant of rank 0 and of the element type ``dtype``."""
         with np.errstate(over="ignore"):
             return self.builder.const(np.asarray(number, dtype=dtype.numpy()))
 
@@ -112,7 +120,7 @@ class Step:
     def constant(self, index: int, what: str) -> np.ndarray | None:
         """Return the array of the constant input ``index``, or None if the input is absent.
 
-        ``what``: the name of the input in messages. Raise NotKnownHere if the input is not constant.
+        Raise NotKnownHere if the input is not constant. ``what``: the name of the input in the message.
         """
         value = self.value(index)
         array = const_array(value)
@@ -121,17 +129,18 @@ class Step:
         return array
 
     def constant_ints(self, index: int, what: str) -> list[int] | None:
-        """Return a constant input as a list of integers; None if the input is absent.
+        """Return the constant input ``index`` as a list of integers; None if the input is absent.
 
-        Raise NotKnownHere if the input is not constant.
+        Raise NotKnownHere if the input is not constant. ``what``: the name of the input in the message.
         """
         array = self.constant(index, what)
         return None if array is None else [int(item) for item in array.reshape(-1)]
 
     def constant_float(self, index: int, name: str) -> float | None:
-        """Return the number in a constant input; None if the input is absent or empty.
+        """Return the number in the constant input ``index``; None if the input is absent or empty.
 
-        Raise NotKnownHere if the input is not constant, and Unconvertible if float32 cannot represent the number.
+        Raise NotKnownHere if the input is not constant, and Unconvertible if float32 cannot represent the number. ``name``: the
+        name of the input in the message.
         """
         array = self.constant(index, name)
         if array is None or array.size == 0:
@@ -142,18 +151,18 @@ class Step:
         return float(number)
 
     def rank(self, index: int = 0) -> int | None:
-        """Return the rank of an input; None if the rank is unknown."""
+        """Return the rank of input ``index``; None if the rank is unknown."""
         return rank_of(self.required(index))
 
     def known_rank(self, index: int = 0) -> int:
-        """Return the rank of an input. Raise NotKnownHere if the rank is unknown."""
+        """Return the rank of input ``index``. Raise NotKnownHere if the rank is unknown."""
         rank = self.rank(index)
         if rank is None:
             raise NotKnownHere(f"the rank of its input {index} is not known")
         return rank
 
     def dtype(self, index: int = 0) -> ir.DataType:
-        """Return the element type of an input. Raise NotKnownHere if the type is unknown."""
+        """Return the element type of input ``index``. Raise NotKnownHere if the type is unknown."""
         dtype = self.required(index).dtype
         if dtype is None:
             raise NotKnownHere(f"the element type of its input {index} is not known")
@@ -164,27 +173,27 @@ class Step:
         return name in self.node.attributes
 
     def int_(self, name: str, default: int) -> int:
-        """Return an int attribute, or ``default`` if the attribute is absent."""
+        """Return the int attribute ``name``, or ``default`` if the attribute is absent."""
         attribute = self._attribute(name, ir.AttributeType.INT)
         return default if attribute is None else attribute.as_int()
 
     def float_(self, name: str) -> float | None:
-        """Return a float attribute, or None if the attribute is absent."""
+        """Return the float attribute ``name``, or None if the attribute is absent."""
         attribute = self._attribute(name, ir.AttributeType.FLOAT)
         return None if attribute is None else attribute.as_float()
 
     def string(self, name: str, default: str) -> str:
-        """Return a string attribute, or ``default`` if the attribute is absent."""
+        """Return the string attribute ``name``, or ``default`` if the attribute is absent."""
         attribute = self._attribute(name, ir.AttributeType.STRING)
         return default if attribute is None else attribute.as_string()
 
     def ints(self, name: str) -> list[int] | None:
-        """Return an ints attribute, or None if the attribute is absent."""
+        """Return the ints attribute ``name``, or None if the attribute is absent."""
         attribute = self._attribute(name, ir.AttributeType.INTS)
         return None if attribute is None else list(attribute.as_ints())
 
     def floats(self, name: str) -> list[float] | None:
-        """Return a floats attribute, or None if the attribute is absent."""
+        """Return the floats attribute ``name``, or None if the attribute is absent."""
         attribute = self._attribute(name, ir.AttributeType.FLOATS)
         return None if attribute is None else list(attribute.as_floats())
 

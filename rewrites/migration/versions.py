@@ -14,21 +14,21 @@ NEWEST = 28
 
 
 def schema_of(op_type: str, opset: int) -> onnx.defs.OpSchema | None:
-    """Return the schema of the operator in ``opset``, or None if the opset has no such operator."""
+    """Return the schema of the operator ``op_type`` in ``opset``; None if the opset has no such operator."""
     return _history().get(op_type, {}).get(since(op_type, opset))
 
 
 @functools.cache
 def since(op_type: str, opset: int) -> int:
-    """Return the version of the operator in ``opset``, or 0 if the opset has no such operator."""
+    """Return the version of the operator ``op_type`` in ``opset``; 0 if the opset has no such operator."""
     return max((version for version in versions_of(op_type) if version <= opset), default=0)
 
 
 @functools.cache
 def differ_only_in_types(op_type: str, opset: int, other: int) -> bool:
-    """Return True if the schemas of the operator in both opsets differ at most in the allowed types.
+    """Return True if the schemas of an operator in two opsets differ at most in the allowed types.
 
-    Return False if one of the opsets has no such operator, unless both lack it.
+    If the operator exists in only one of the opsets, return False. If it exists in neither, return True.
     """
     first, second = schema_of(op_type, opset), schema_of(op_type, other)
     return first is second or (
@@ -45,7 +45,7 @@ def _schema_without_types(schema: onnx.defs.OpSchema) -> tuple[object, ...]:
 
 
 def versions_of(op_type: str) -> tuple[int, ...]:
-    """Return all versions of an operator, oldest first; an empty tuple for an unknown operator."""
+    """Return all versions of the operator ``op_type``, oldest first; an empty tuple if it is unknown."""
     return tuple(sorted(_history().get(op_type, {})))
 
 
@@ -59,9 +59,9 @@ def _history() -> dict[str, dict[int, onnx.defs.OpSchema]]:
 
 
 def check_types(node: ir.Node, schema: onnx.defs.OpSchema) -> None:
-    """Raise Unconvertible if ``schema`` excludes the type of an input or output of ``node``.
+    """Raise Unconvertible if ``schema`` does not allow the type of an input or output of ``node``.
 
-    Ignore unknown types.
+    Unknown types count as allowed.
     """
     allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
     version, bound = schema.since_version, dict[str, str]()

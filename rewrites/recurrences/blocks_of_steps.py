@@ -5,8 +5,8 @@
                               If (steps remain) then the Scan on s1 and xs[n:], else s1
                           else the original Scan
 
-Other rules then replace the Scan over one block. If unknown sizes of states must be small for this, a nested If checks them. All
-loops keep their directions. For inputs scanned backwards, the blocks cover the last rows, and the first rows remain.
+Other rules then replace the Scan over one block. If they only do so for small states, a nested If checks unknown sizes of states.
+All loops keep their directions. For inputs scanned backwards, the blocks cover the last rows, and the first rows remain.
 
 The loop is changed if a rule needs the number of steps, or if the loop has several states. Rules must be able to replace the whole
 loop over one block, but not by a native cell. The target must run Scan and If, the opset must be at least 14, and the loop must not
@@ -55,7 +55,7 @@ _BLOCK_NS = 40_000
 
 @dataclass(frozen=True)
 class _StepCut:
-    """A cut into blocks of ``length`` steps. ``assumed``: the limit of unknown sizes without a hint."""
+    """A cut into blocks of ``length`` steps. ``assumed``: the value assumed for unknown sizes, if any."""
 
     length: int
     assumed: int | None
@@ -96,7 +96,7 @@ def _patch(loop: ScanView, short: _StepCut, ctx: Context) -> Patch | NotApplicab
 
 
 def _best_cut(loop: ScanView, ctx: Context) -> _StepCut | None:
-    """Return the cut for which rules replace the loop: the largest ``assumed``, then the shortest blocks."""
+    """Return the best cut for which rules replace the loop: large ``assumed`` first, then short blocks."""
     sizes = StepSizes.of(loop, ctx)
     widths = (None,) if all(sizes.has_known_size(state.inner) for state in loop.states) else _ASSUMED_DIMS
     if not _is_replaced(loop, _StepCut(_LENGTHS[-1], widths[-1]), ctx):  # the easiest case
@@ -106,7 +106,7 @@ def _best_cut(loop: ScanView, ctx: Context) -> _StepCut | None:
 
 
 def _is_replaced(loop: ScanView, cut: _StepCut, ctx: Context) -> bool:
-    """Return True if one rule, or several rules in turn, replace the whole loop over one block."""
+    """Return True if one or more rules, one after the other, replace the whole loop over one block."""
     with tried_whole(_block_scan(loop, cut, _initial_values(loop, ctx), ctx)[0], ctx) as (block, recorded):
         left = [block]
         for _ in range(_MAX_PATCHES * len(loop.states)):
@@ -122,7 +122,7 @@ def _is_replaced(loop: ScanView, cut: _StepCut, ctx: Context) -> bool:
 
 
 def _first_replacement(loop: ScanView, ctx: Context) -> tuple[RuleInUse, Patch] | None:
-    """Return the first rule that replaces or splits ``loop``, and its patch. None for native nodes."""
+    """Return the first rule that replaces or splits ``loop``, and its patch; None for a native cell."""
     for rule in ctx.rules:
         if rule.subject == "loop" and rule.phase in _REPLACING_PHASES and rule.name != RULE.name:
             answer = rule.check(loop, ctx)
@@ -183,7 +183,7 @@ def _write_loops(
 
 
 def _initial_values(loop: ScanView, ctx: Context) -> list[ir.Value]:
-    """Return new values for the states at the start of a block."""
+    """Return a new value for each state of ``loop``: the state at the start of a block."""
     return [
         ir.Value(name=ctx.names.fresh(f"{state.inner.name}_begun"), type=state.initial.type, shape=state.initial.shape)
         for state in loop.states
@@ -211,9 +211,9 @@ def _block_scan(loop: ScanView, cut: _StepCut, states: Sequence[ir.Value], ctx: 
 def _blocks_scan(
     loop: ScanView, cut: _StepCut, sizes: tuple[ir.Value, ir.Value, ir.Value], build: Builder, ctx: Context
 ) -> tuple[ir.Node, ir.Node]:
-    """Write a Scan over all full blocks to ``build``. Return the inner Scan over one block, and the outer Scan.
+    """Write a Scan over all full blocks. Return the inner Scan over one block, and the outer Scan.
 
-    ``sizes``: the number of blocks, of steps in one block, and of steps in all blocks.
+    ``sizes``: the number of blocks, of steps in one block, and of steps in all blocks. ``build``: collects the nodes.
     """
     names, begun, (blocks, length, end) = ctx.names, _initial_values(loop, ctx), sizes
     inner, scans = _block_scan(loop, cut, begun, ctx)

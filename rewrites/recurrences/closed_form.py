@@ -152,7 +152,7 @@ class ClosedForm:
 def plain_scan(loop: Loop, ctx: Context, opset: int, *, needs_fallback: bool = True) -> ScanView | None:
     """Return ``loop`` if it is a Scan whose states can be replaced by stacks, else None.
 
-    If ``needs_fallback``, also return None for a loop that is itself a fallback.
+    Also return None if the model's opset is below ``opset``, or if ``needs_fallback`` is set and the loop is itself a fallback.
     """
     if isinstance(loop, LoopView) or not loop.states or ctx.opset < opset or stacking_obstacle(loop, ctx) is not None:
         return None
@@ -170,7 +170,7 @@ def first_patch(answers: Iterable[Patch | NotApplicable]) -> Patch | NotApplicab
 
 
 def plan_is_faster(loop: ScanView, ctx: Context, code: str, form: str) -> NotApplicable | None:
-    """Return a reason to keep the loop if a loop plan will replace it, which is faster than ``form``."""
+    """Return a reason to keep the loop if a loop plan, which is faster than ``form``, will replace it."""
     if not is_to_be_compiled(loop, ctx):
         return None
     return NotApplicable(code, f"the plan of the loop, which is to be compiled, is faster than {form}")
@@ -185,15 +185,15 @@ def slower_than_loop(code: str, work: str, loop_ns: float, form_ns: float) -> No
 
 
 def slower(code: str, work: str, loop_ns: float, form_ns: float, form: str = "without") -> NotApplicable:
-    """Return the reason that a new form computes ``work`` more slowly than the loop, with both estimates."""
+    """Return the reason that the loop is faster than a new form of ``work``, with both estimated times."""
     return NotApplicable(code, f"{work} take about {loop_ns / 1000:.0f} µs in the loop and {form_ns / 1000:.0f} µs {form}")
 
 
 def passes_ns(costs: Costs, operators: int, size: int, near: int, passes: tuple[int, int, int]) -> float:
     """Return the time in ns of ``operators`` operators on stacks of ``size`` bytes.
 
-    ``passes``: the number of passes over the stacks in three cases. The stacks fit the second-level cache of ``near`` bytes, they
-    fit only the third-level cache, or they fit neither.
+    ``passes``: the numbers of passes over the stacks if they fit the second-level cache of ``near`` bytes, if they fit only the
+    third-level cache, and if they fit no cache.
     """
     near_passes, others, far_passes = passes
     bytes_ns = near_passes * costs.near_byte if size <= near else (others if size <= _FAR else far_passes) * costs.far_byte
@@ -209,7 +209,7 @@ def over_budget(work: str, size: int, ctx: Context, when: str = "at a time") -> 
 def least_steps(loop: ScanView, ctx: Context, first: int, pays: Callable[[int], bool]) -> int | None:
     """Return the least number of steps, at least ``first``, for which a form pays off.
 
-    Return None if the number of steps is known, a size of a state is unknown, or the form does not pay off for the usual steps.
+    Return None if the number of steps is known, a state has an unknown size, or the form does not pay off for the usual number.
     """
     rows = [static_dims(state.inner) for state in loop.states]
     if isinstance(loop.steps, int) or any(dims is None or 0 in dims for dims in rows):
@@ -223,7 +223,7 @@ def least_steps(loop: ScanView, ctx: Context, first: int, pays: Callable[[int], 
 def steps_unknown(pays: Callable[[int], bool]) -> NotApplicable:
     """Return the reason that the number of steps is unknown.
 
-    It names the least power of 2 for which the form pays off, if there is one. ``pays(n)``: True if the form pays off for n steps.
+    The reason names the least power of 2 for which the form pays off, if any. ``pays(n)``: True if the form pays off for n steps.
     """
     count = next((1 << power for power in range(1, _LONGEST) if pays(1 << power)), None)
     ahead = "" if count is None else f"; for {count} or more steps, blocks of steps would be faster, by an estimate"
@@ -233,7 +233,7 @@ def steps_unknown(pays: Callable[[int], bool]) -> NotApplicable:
 def width_patch(
     loop: ScanView, states: list[State], widest: int, words: tuple[str, str, str, str], ctx: Context
 ) -> Patch | NotApplicable:
-    """Return the patch that puts ``loop`` under an If.
+    """Return the patch that puts ``loop`` under an If, which checks the width of ``states``.
 
     The If checks that each of ``states`` has at most ``widest`` bytes a step.
 

@@ -32,7 +32,10 @@ _EXACT = frozenset({"Add", "Mul", "Neg", "Sub"})
 
 
 class ConstantReader:
-    """Reads constants of a model and caches them. ``known``: the assumed contents of some tensors."""
+    """Reads constants of a model as arrays, and caches them.
+
+    ``known``: tensors whose contents are assumed, with these contents.
+    """
 
     def __init__(self, opset: int, known: Mapping[ir.Value, np.ndarray] | None = None) -> None:
         self.opset = opset

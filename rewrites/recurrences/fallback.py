@@ -65,7 +65,7 @@ class WrittenForm:
 
 
 def no_fallback(ctx: Context) -> NotApplicable | None:
-    """Return a reason if no If can keep a loop as the fallback, because the target lacks Ifs or loops."""
+    """Return a reason if the target lacks Ifs or loops, so that no If can keep a loop as the fallback."""
     if ctx.options.target.loops and "If" in ctx.options.target.control_flow:
         return None
     return NotApplicable("LINEAR-CORNERS", "a target without Scan and If could not keep the loop for values that are not finite")
@@ -194,8 +194,8 @@ def states_of_unknown_width(loop: ScanView, sizes: StepSizes) -> list[State]:
 def can_check_width(loop: ScanView, ctx: Context) -> bool:
     """Return True if an If around ``loop`` may check the width of its states.
 
-    The target must run loops and Ifs, and ``loop`` must not be inside another loop, because an If would prevent batching the other
-    loop.
+    The target must run loops and Ifs, and ``loop`` must not be inside another loop. Otherwise, the If would prevent batching this
+    other loop.
     """
     return no_fallback(ctx) is None and all(ctx.if_around(graph) is not None for graph in _branches_around(loop, ctx))
 
@@ -207,9 +207,9 @@ def sizes_at_most(build: Builder, limits: Iterable[tuple[ir.Value, int]]) -> ir.
 
 
 def guard_width(loop: ScanView, states: list[State], widest: int, ctx: Context) -> list[ir.Node]:
-    """Replace ``loop`` by an If with two copies of the loop, one of them marked as narrow.
+    """Replace ``loop`` by an If with two copies of the loop: one for narrow states, one for wide states.
 
-    The narrow copy runs if each of ``states`` has at most ``widest`` bytes.
+    The narrow copy runs if each of ``states`` has at most ``widest`` bytes. It is marked, so that a later rule can replace it.
 
     Returns:
         The narrow copy and the other copy.
@@ -228,7 +228,7 @@ def guard_width(loop: ScanView, states: list[State], widest: int, ctx: Context) 
 
 
 def narrow_copy(loop: ScanView, ctx: Context) -> ir.Node:
-    """Return a detached copy of ``loop`` that is marked as narrow."""
+    """Return a detached copy of ``loop``, marked as a loop that only runs for narrow states."""
     node = copy_with_states(loop, loop.states, ctx)
     IS_NARROW.put(node, True)
     return node
@@ -238,7 +238,7 @@ def narrow_copy(loop: ScanView, ctx: Context) -> ir.Node:
 def tried_whole(node: ir.Node, ctx: Context) -> Iterator[tuple[ScanView, Context]]:
     """Insert the new Scan ``node`` temporarily, so that rules can be tried on it.
 
-    Yield the Scan, with all its outputs in use, and the context for the rules.
+    Yield the Scan as a view, with all its outputs in use, and the context for the rules.
     """
     with in_trial_graph(node, ctx) as trial:
         assert isinstance(node.graph, ir.Graph)

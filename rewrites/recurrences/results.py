@@ -40,12 +40,12 @@ def bind_state(
 ) -> dict[ir.Value, ir.Value]:
     """Return a dictionary from each output of ``loop`` that holds ``state`` to its new value.
 
-    The new values are taken from ``rows``.
+    The nodes that compute the new values from ``rows`` are written to ``build``.
 
     Args:
         rows: The states after each step, in the order of the steps, or in reversed order if ``backwards``.
         first: The index in ``rows`` of the state after the first step. Earlier rows are dropped.
-        last: Function that returns the state after the last step. If None, the last of ``rows`` is used.
+        last: Function that returns the state after the last step. If None, the last step in ``rows`` is used.
     """
     results, ends = dict[ir.Value, ir.Value](), StackEnds(build, backwards)
     for output in loop.scan_outputs:
@@ -64,7 +64,7 @@ def bind_state(
 
 
 def put_stacks(values: Iterable[ir.Value], stacks: Stacks, sizes: StepSizes) -> NotApplicable | None:
-    """Write the nodes that compute ``values`` for all steps to ``stacks``.
+    """Write nodes to ``stacks`` that compute ``values`` for all steps.
 
     Return a reason if this is impossible or exceeds the memory budget, else None.
     """
@@ -80,7 +80,7 @@ def put_stacks(values: Iterable[ir.Value], stacks: Stacks, sizes: StepSizes) -> 
 
 @dataclass(frozen=True)
 class StateUse:
-    """Which values of ``state`` other nodes read, in the loop or after it.
+    """Tells which values of ``state`` are read by other nodes, in the loop or after it.
 
     Args:
         nexts: The body values that equal the next value of the state.
@@ -97,14 +97,16 @@ class StateUse:
 
     @property
     def values(self) -> list[tuple[ir.Value, ...]]:
-        """The values of the state that are read in each step, as groups of body values that are equal."""
+        """The body values that hold the state and are read in each step. Equal values form a group."""
         return [same for same, is_read in (((self.state.inner,), self.before), (self.nexts, self.after)) if is_read]
 
 
 def use_of(loop: ScanView, state: State, makers: Sequence[ir.Node], also: Sequence[ir.Node] = ()) -> StateUse:
-    """Return the uses of ``state`` by other nodes than ``makers`` and ``also``.
+    """Return which values of ``state`` are read by other nodes than ``makers`` and ``also``.
 
-    ``makers`` are the nodes that compute the next value of the state.
+    Args:
+        makers: The nodes that compute the next value of the state.
+        also: Other nodes that read the state only to compute its next value.
     """
     nexts = tuple(node.outputs[0] for node in makers)
     read = {value for output in loop.scan_outputs for value in (output.inner, through_identity(output.inner))}
@@ -117,9 +119,13 @@ def use_of(loop: ScanView, state: State, makers: Sequence[ir.Node], also: Sequen
 def replace_state(stacks: Stacks, use: StateUse, final: ir.Value | None, ctx: Context) -> list[ir.Node]:
     """Let the loop scan the values of a state from ``stacks`` instead of computing them.
 
-    Return a list with the rebuilt loop. It is empty if the loop has no other results.
+    Args:
+        stacks: Holds the values of the state in all steps.
+        use: The values of the state that are read.
+        final: The state after the last step; None if nothing reads it.
 
-    ``final``: the value after the last step; None if nothing reads it.
+    Returns:
+        A list with the rebuilt loop. It is empty if the loop has no other results.
     """
     others = [state for state in stacks.loop.states if state is not use.state]
     return read_stacks(stacks, use.values, others, [] if final is None else [(use.state.final, final)], ctx)

@@ -1,10 +1,12 @@
 """Computes the prefixes ``x1``, ``x1 * x2``, ... of an associative operator ``*`` in blocks of steps.
 
-The rows [T, ...] are reshaped to B blocks of L rows, [B, L, ...]. First, the prefixes within all blocks are computed at once, by L
-- 1 operators. The last prefix of each block combines all rows of the block. Second, the prefixes of these B combined rows are
-computed in the same way. Third, each prefix within a block is combined with the prefix of all blocks before this block.
+The rows [T, ...] are reshaped to B blocks of L rows, [B, L, ...]. The computation has three stages:
 
-The first step is the first row of a stack, or the last row if the steps run backwards.
+1. The prefixes within all blocks are computed at once, by L - 1 operators. The last prefix of a block combines all its rows.
+2. The prefixes of these B combined rows are computed in the same way.
+3. Each prefix within a block is combined with the prefix of all earlier blocks.
+
+If the steps run backwards, the first step is the last row of a stack.
 """
 
 import math
@@ -28,7 +30,7 @@ _END = 2**63 - 1
 
 @dataclass(frozen=True)
 class StackEnds:
-    """Adds steps at the first or last step of stacks, or removes steps there.
+    """Adds steps before the first step of a stack, or reads and removes its first or last step.
 
     Row 0 of a stack is the first step, or the last step if ``backwards``.
     """
@@ -37,19 +39,19 @@ class StackEnds:
     backwards: bool
 
     def with_first(self, first: ir.Value, rows: ir.Value) -> ir.Value:
-        """Return ``rows`` with one or more steps, ``first``, inserted before the first step."""
+        """Return a stack of the steps in ``first``, followed by the steps in ``rows``."""
         return concat(self.b, [rows, first] if self.backwards else [first, rows], 0)
 
     def without_last(self, rows: ir.Value) -> ir.Value:
-        """Return all steps but the last step."""
+        """Return the stack ``rows`` without its last step."""
         return slice_axis(self.b, rows, 0, 1, _END) if self.backwards else slice_axis(self.b, rows, 0, 0, -1)
 
     def without_first(self, rows: ir.Value) -> ir.Value:
-        """Return all steps but the first step."""
+        """Return the stack ``rows`` without its first step."""
         return slice_axis(self.b, rows, 0, 0, -1) if self.backwards else slice_axis(self.b, rows, 0, 1, _END)
 
     def last(self, rows: ir.Value) -> ir.Value:
-        """Return the last step."""
+        """Return the last step of the stack ``rows``, without the steps axis."""
         start, end = (0, 1) if self.backwards else (-1, _END)
         return squeeze(self.b, slice_axis(self.b, rows, 0, start, end), [0])
 
@@ -71,7 +73,7 @@ class AssociativeScan:
 
     @property
     def is_wide(self) -> bool:
-        """Return True if rows are so wide that ``total`` is as fast as an operator such as ReduceMax."""
+        """Return True if rows are so wide that ``total`` is as fast as a reduction such as ReduceMax."""
         return math.prod(static_dims(self.like) or (0,)) >= _MIN_WIDTH
 
     def total(self, rows: ir.Value, steps: int) -> ir.Value:
@@ -124,7 +126,10 @@ class AssociativeScan:
         return slice_axis(b, result, 0, *((missing, count * length) if self.ends.backwards else (0, steps)))
 
     def _prefixes_of_parts(self, parts: Sequence[ir.Value], initial: ir.Value | None) -> list[ir.Value]:
-        """Combine ``parts`` one after the other. Return the prefix at each part, in the order of ``parts``."""
+        """Return the prefix at each part: ``initial`` (if any) combined with all parts up to this part.
+
+        The prefixes are in the order of ``parts``.
+        """
         ordered = list(reversed(parts) if self.ends.backwards else parts)
         joined = [ordered[0] if initial is None else self.operator(initial, ordered[0])]
         for part in ordered[1:]:

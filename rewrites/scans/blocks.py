@@ -20,7 +20,7 @@ _END = 2**63 - 1
 
 @dataclass(frozen=True)
 class BlockCut:
-    """How ``steps`` are cut into blocks of ``length`` steps.
+    """Describes how ``steps`` are cut into blocks of ``length`` steps.
 
     The last block is padded with ``missing`` steps. If the number of steps is only known at run time, ``steps`` and the numbers
     that depend on it are int64 tensors [1].
@@ -63,7 +63,7 @@ class BlockCut:
         return self.build.op("Pad", rows, pads, number)
 
     def trim(self, rows: ir.Value) -> ir.Value:
-        """Return ``rows``, the steps of all blocks, without the padding at the end."""
+        """Return ``rows``, a stack of the steps of all blocks, without the padding at the end."""
         if isinstance(self.steps, int):
             return slice_axis(self.build, rows, 0, 0, self.steps) if self.missing else rows
         return self.build.op("Slice", rows, self.build.const([0]), self.steps, self.build.const([0]))
@@ -112,7 +112,7 @@ def reshape_first_axes(
         value: The tensor to reshape.
         leading_sizes: The new sizes. One of them may be -1, as in a Reshape.
         replaced: The number of axes to replace.
-        like: A value that has the sizes of ``value`` from axis number ``replaced`` on. If possible, these sizes are known.
+        like: A tensor whose other axes (from index ``replaced`` on) have the sizes of ``value``. Its declared shape is read.
         sizes: ``leading_sizes`` as int64 tensors. Required if rows may be empty.
     """
     dims = [None] if like.shape is None else [dim if isinstance(dim, int) and dim else None for dim in like.shape.dims[replaced:]]

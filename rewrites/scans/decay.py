@@ -1,14 +1,14 @@
 """Computes the states of ``s' = decay * s + drive`` for all steps at once, in blocks of steps.
 
-A first pass starts every block from state 0. It computes step 1 of all blocks at once, then step 2 of all blocks, and so on. The
-states before each block then follow from a shorter recurrence of the same kind, with one step per block. The decay of such a step
-is the product of all decays of the block. If the number of steps is unknown, a Scan iterates over blocks of blocks.
+First, every block starts from state 0: step 1 of all blocks is computed at once, then step 2 of all blocks, and so on. Second, a
+shorter recurrence of the same kind computes the states before the blocks. Its steps are the blocks, and its decays are the products
+of all decays of a block. Third, if the decay varies from step to step, the steps of each block are computed again from the state
+before the block. If the decay is constant, this state times a power of the decay is added to each step of the block instead. If the
+number of steps is unknown, a Scan iterates over blocks of blocks.
 
-If the decay varies from step to step, a second pass computes the steps of each block again, now from the state before the block. If
-the decay is constant, the state before the block is multiplied by a power of the decay and added to each step of the block. An
-infinity or NaN only affects later steps, because no earlier step reads it. If a power of the decay underflowed to 0, an infinite
-state times this power would be NaN, but the state stays infinite in the loop. So each power is written as a product of nonzero
-factors, unless the decay is 0. Finite states that are multiplied by these factors underflow to 0, as in the loop.
+An infinity or NaN affects only later steps, as in the loop. A power of the decay must not underflow to 0: an infinite state stays
+infinite in the loop, but 0 times infinity is NaN. So each power is written as a product of nonzero factors, unless the decay is 0.
+If such factors multiply a finite state, the result underflows to 0 as in the loop.
 """
 
 import itertools
@@ -48,7 +48,7 @@ class Radices:
 
     @property
     def rows(self) -> int:
-        """Return the total number of steps."""
+        """Return the number of steps in the outermost block: 32 for ``steps`` (8, 4)."""
         return math.prod(self.steps)
 
 
@@ -74,7 +74,7 @@ def decayed_states(
     """Return the states after each step if the decay varies from step to step.
 
     Args:
-        decays: [steps, numbers]; ``drives`` has the same shape.
+        decays, drives: The decay and the drive of each step, both [steps, numbers].
         initial: The state before the first step, [1, numbers].
         radices: The block sizes, see ``Radices.steps``.
         steps: The number of steps. If it is an int64 tensor [1], ``initial`` must have a static shape.
@@ -115,7 +115,7 @@ def _emit_steps(build: Builder, decays: Sequence[ir.Value], drives: Sequence[ir.
 
 @lru_cache(maxsize=4096)
 def choose_levels(rows: int) -> Radices:
-    """Return the block sizes for about ``rows`` rows that need the fewest operators for a constant decay."""
+    """Return block sizes that hold at least ``rows`` rows, with few operators for a constant decay."""
     if rows <= 1:
         return Radices((), 0)
     best: Radices | None = None
@@ -150,7 +150,7 @@ class Decay:
         return self._factors(np.array(exponent))
 
     def powers(self, exponents: Sequence[int]) -> list[np.ndarray]:
-        """Return factors whose product, at index i of a new axis 0, is the decay over ``exponents[i]`` steps."""
+        """Return factors whose product P has a new axis 0: P[i] is the decay over ``exponents[i]`` steps."""
         return self._factors(np.array(exponents).reshape(-1, *[1] * self.numbers.ndim))
 
     def _factors(self, exponents: np.ndarray) -> list[np.ndarray]:
@@ -166,9 +166,10 @@ class Decay:
 
 
 class DecayBlocks:
-    """Emits the nodes that compute ``state``, of known rank, in all steps for a constant decay.
+    """Emits the nodes that compute a state with a constant decay in all steps.
 
-    Tensors are [rows, numbers]. If a state has few numbers, they are [numbers, rows], because short last axes broadcast slowly.
+    The rank of the state must be known. Tensors are [rows, numbers], or [numbers, rows] if a state has few numbers, because short
+    last axes broadcast slowly.
     """
 
     def __init__(self, build: Builder, state: State, decay: Decay) -> None:
@@ -190,7 +191,7 @@ class DecayBlocks:
         return reshape_with_axes_of(build, states, [count], self._initial, self._dims if self._dims.count(-1) <= 1 else None)
 
     def _states(self, drives: ir.Value, radices: Sequence[int], steps: int) -> ir.Value:
-        """Return the states after each row of ``drives``, starting from 0. A row represents ``steps`` steps."""
+        """Return the states after each row of ``drives``, from state 0. A row is the drive of ``steps`` steps."""
         build, (radix, *rest) = self._build, radices
         blocks = math.prod(rest)
         is_transposed = self._is_narrow and blocks > 1

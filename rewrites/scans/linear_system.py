@@ -5,9 +5,9 @@
     Z                          the states before each block, from a linear system with one step per block: z' = z @ step ** k + e
     Y = [X, Z] V               the outputs; V holds the responses to the inputs (a Toeplitz matrix) and to the states
 
-For the output of a step, the product with V also multiplies the inputs of later steps, by 0. Because 0 times infinity is NaN, the
-caller must exclude infinities and NaN. If the number of steps is unknown, blocks have a fixed length, and a Scan iterates over
-blocks of blocks.
+For each step, the product with V multiplies the inputs of later steps by 0. Because 0 times infinity is NaN, the caller must
+exclude infinities and NaN. If the number of steps is unknown, blocks have a fixed length, and a Scan iterates over blocks of
+blocks.
 """
 
 from collections.abc import Sequence
@@ -113,7 +113,7 @@ class SystemBlocks:
     def _before_blocks(self, added: ir.Value, initial: ir.Value, blocks: int | ir.Value, power: np.ndarray, level: int) -> ir.Value:
         """Return the states before each block, [blocks, rows, n].
 
-        ``added``: what each block adds to the states after it. ``power``: the matrix by which a block multiplies the states.
+        ``added``: what each block adds to the states after it. ``power``: the matrix by which each block multiplies the states.
         """
         build, states = self._build, len(power)
         if isinstance(blocks, int) or level < len(_LENGTHS):
@@ -171,7 +171,7 @@ class SystemBlocks:
 
 
 class _Responses:
-    """The matrices that map the inputs of a block and the states before it to later states and outputs."""
+    """Provides matrices that map a block's inputs, and the states before it, to later states and outputs."""
 
     def __init__(self, system: Matrices, length: int, inputs: Sequence[int], widths: Sequence[int]) -> None:
         self._system, self._length = system, length
@@ -179,7 +179,7 @@ class _Responses:
         self._inputs, self._outputs = _slices_of_widths(inputs), _slices_of_widths(widths)
 
     def added(self, steps: int) -> np.ndarray:
-        """Return the matrix that maps a block's inputs to what they add to the states after ``steps`` steps."""
+        """Return the matrix that maps a block's inputs to their part of the states after ``steps`` steps."""
         added = np.zeros((self._length, *self._system.drive.shape))
         added[:steps] = self._system.drive @ self.powers[:steps][::-1]
         return np.concatenate([added[:, rows].reshape(-1, added.shape[2]) for rows in self._inputs])
@@ -189,7 +189,7 @@ class _Responses:
         return np.concatenate([self.added(steps), self.powers[steps]])
 
     def added_bias(self, steps: int) -> np.ndarray:
-        """Return what the constant ``state_bias`` of all steps adds to the states after ``steps`` steps."""
+        """Return the part of the states after ``steps`` steps that comes from ``state_bias``."""
         added: np.ndarray = (self._system.state_bias @ self.powers[:steps]).sum(0)
         return added
 
@@ -207,7 +207,7 @@ class _Responses:
         return np.concatenate(columns, axis=1)
 
     def output_bias(self) -> np.ndarray:
-        """Return what ``state_bias`` and ``output_bias`` add to the outputs of all steps."""
+        """Return the part of the outputs of all steps that comes from ``state_bias`` and ``output_bias``."""
         system = self._system
         sums = np.concatenate(
             [np.zeros((1, len(system.state_bias))), np.cumsum(system.state_bias @ self.powers[: self._length - 1], axis=0)]
@@ -235,7 +235,7 @@ def _powers(step: np.ndarray, count: int) -> np.ndarray:
 
 
 def sum_of_powers(step: np.ndarray, steps: int) -> np.ndarray:
-    """Return the sum of ``abs(step ** i)`` for at least the first ``steps`` powers; infinity on overflow."""
+    """Return the sum of ``abs(step ** i)`` over the first ``steps`` powers or more; infinity on overflow."""
     first = _powers(step, min(steps, _POWERS_AT_ONCE))
     total, power = np.zeros_like(step), np.eye(len(step))
     with np.errstate(all="ignore"):

@@ -1,8 +1,9 @@
-"""Has the conversions of operators between opsets, up and down. Each file has one kind of change.
+"""Collects the conversions of operators between opsets, up and down. Each file has one kind of change.
 
-``LIFTING``: (operator, version) -> the conversion from the previous version to that version.
-``LOWERING``: (operator, version) -> the conversion from that version to the previous version.
-``NodeConversion`` converts an operator without an entry by its schemas.
+* ``LIFTING`` maps (operator, version) to the conversion from the previous version to that version.
+* ``LOWERING`` maps (operator, version) to the conversion from that version to the previous version.
+
+If an operator has no entry, ``NodeConversion`` converts it by comparing its schemas.
 """
 
 from rewrites.migration.conversions import alignment, attributes, axes, operands, refusals, resizing, training

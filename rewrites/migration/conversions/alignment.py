@@ -27,7 +27,7 @@ _BETWEEN = frozenset({"Cast", "Identity"})
 
 
 def _align_second_operand(step: Step) -> Written:
-    """Convert arithmetic and Gemm, 6 -> 7: align the second operand with the axes of the first."""
+    """Convert arithmetic and Gemm from version 6 to 7: align the second operand's axes with the first's."""
     if not step.has("broadcast") and not step.has("axis"):
         return None
     a, b = step.required(0), step.required(1)
@@ -41,7 +41,7 @@ def _align_second_operand(step: Step) -> Written:
 
 
 def _align_slope(step: Step) -> Written:
-    """Convert PRelu, 6 -> 7: align the only axis of the slope with the channels."""
+    """Convert PRelu from version 6 to 7: align the only axis of the slope with the channels."""
     slope, dims = step.required(1), static_dims(step.required(1))
     if dims is None:
         step.known_rank(1)
@@ -62,7 +62,10 @@ def _write_vector_as_column(step: Step) -> Written:
 
 
 def _repeat_group_parameters(step: Step) -> Written:
-    """Convert GroupNormalization, 18 -> 21: repeat the scale and bias of each group for its channels."""
+    """Convert GroupNormalization from version 18 to 21.
+
+    The scale and the bias of each group are repeated for the channels of the group.
+    """
     b, x, groups, dtype = step.builder, step.required(0), step.int_("num_groups", 1), step.dtype()
     if groups < 1:
         raise Unconvertible(f"its attribute 'num_groups' is {groups}")

@@ -70,10 +70,10 @@ def _value_as_tensor(step: Step) -> Written:
 
 
 def _drop_allowzero(step: Step) -> Written:
-    """Convert Reshape, 14 -> 13.
+    """Convert Reshape from version 14 to 13. Refuse a node if a 0 in its shape may change its meaning.
 
-    In version 13, a 0 in the shape copies the size of the same axis of the input. So if a size of the result may be 0, it must
-    equal the size of the same axis of the input.
+    In version 13, a 0 in the shape copies the size of the same axis of the input. So each size of the result must be positive, or
+    equal to the size of the same axis of the input.
     """
     if not step.int_("allowzero", 0):
         return step.rewrite_with(allowzero=None) if step.has("allowzero") else None

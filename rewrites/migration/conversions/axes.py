@@ -23,9 +23,9 @@ __all__ = ["LIFTING", "LOWERING"]
 
 
 def _axes_to_input(step: Step) -> Written:
-    """Convert Squeeze, Unsqueeze and ReduceSum, 11 -> 13, and other reductions, 13 -> 18.
+    """Convert Squeeze, Unsqueeze and ReduceSum from version 11 to 13, other reductions from 13 to 18.
 
-    Without axes, these operators use all axes, except for Unsqueeze.
+    If the attribute ``axes`` is absent or empty, the new node has no input for axes. Only an Unsqueeze requires axes.
     """
     axes = step.ints("axes")
     if axes is None:
@@ -36,7 +36,7 @@ def _axes_to_input(step: Step) -> Written:
 
 
 def _axes_to_attribute(step: Step) -> Written:
-    """Convert Squeeze, Unsqueeze and ReduceSum, 13 -> 12, and other reductions, 18 -> 17."""
+    """Convert Squeeze, Unsqueeze and ReduceSum from version 13 to 12, other reductions from 18 to 17."""
     axes = step.constant_ints(1, "axes")
     if step.int_("noop_with_empty_axes", 0) and not axes:
         raise Unconvertible("it reduces nothing if it has no axes")
@@ -45,7 +45,7 @@ def _axes_to_attribute(step: Step) -> Written:
 
 
 def _axis_of_dft_to_input(step: Step) -> Written:
-    """Convert DFT, 17 -> 20. The default axis changes from 1 to -2."""
+    """Convert DFT from version 17 to 20. The default axis changes from 1 to -2."""
     axis = step.builder.const(np.asarray(step.int_("axis", 1), dtype=np.int64))
     return step.rewrite_with([step.required(0), step.value(1), axis], axis=None)
 
@@ -94,8 +94,8 @@ def _softmax_over_later_axes(step: Step) -> Written:
 def _can_be_unflattened(x: ir.Value, axis: int) -> bool:
     """Return True if ``Reshape (Flatten <axis> (x), Shape (x))`` restores ``x`` even if a size is 0.
 
-    In Reshape, a 0 in the shape copies the size of the same axis of the flat matrix. This size must be 0 too. So these sizes of
-    ``x`` may be 0:
+    Flatten returns a matrix. If size i of ``x`` is 0, the Reshape copies size i of this matrix, which must then be 0 too. So only
+    these sizes of ``x`` may be 0:
 
     * the first two sizes if ``axis`` is 1
     * only the first size if ``axis`` is larger
@@ -113,9 +113,9 @@ def _can_be_unflattened(x: ir.Value, axis: int) -> bool:
 
 
 def _single_axis(x: ir.Value, axis: int, rank: int) -> int | None:
-    """Return the only axis, from ``axis`` on, whose size is not known to be 1.
+    """Return the only axis that may have another size than 1, among ``axis`` and all later axes.
 
-    If there is no such axis, return the last axis. If there are several, return None.
+    If all these axes have size 1, return the last axis. If several may have another size, return None.
     """
     wide = [i for i in range(axis, rank) if dim_of(x, i) != 1]
     if len(wide) > 1 or axis >= rank:

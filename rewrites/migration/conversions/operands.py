@@ -147,7 +147,7 @@ def _bounds_to_attributes(step: Step) -> Written:
 
 
 def _add_infinite_bounds(step: Step) -> Written:
-    """Convert Clip, 11 -> 12: write infinite bounds if a float16 node has no bounds."""
+    """Convert Clip from version 11 to 12: write infinite bounds if a float16 node has no bounds."""
     return _with_bounds(step, float("inf"))
 
 
@@ -159,7 +159,10 @@ def _with_bounds(step: Step, number: float) -> Written:
 
 
 def _add_largest_bounds(step: Step) -> Written:
-    """Convert Clip, 12 -> 11: write the smallest and largest float16 as bounds if a float16 node has none."""
+    """Convert Clip from version 12 to 11.
+
+    If a float16 node has no bounds, write the smallest and the largest float16 as bounds.
+    """
     return _with_bounds(step, float(np.finfo(np.float16).max))
 
 

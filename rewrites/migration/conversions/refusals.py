@@ -78,7 +78,7 @@ def _refuse_masked_scores(step: Step) -> None:
 
 
 def _refuse_types_left_out(step: Step) -> None:
-    """Refuse to convert a ReduceLogSum, 18 -> 28, if the newer version does not support its element type."""
+    """Refuse to convert ReduceLogSum from version 18 to 28 if version 28 lacks its element type."""
     schema = schema_of(step.node.op_type, step.builder.opset)
     assert schema is not None
     check_types(step.node, schema)

@@ -30,7 +30,10 @@ def _dropout_without_is_test(step: Step) -> Written:
 
 
 def _dropout_without_mask(step: Step) -> Written:
-    """Convert Dropout, 7 -> 10 and 10 -> 9. Only the type of the mask changes, so drop an unread mask."""
+    """Convert Dropout from version 7 to 10 or from 10 to 9: drop the mask if nothing reads it.
+
+    The two versions differ only in the type of the mask. A node whose mask is read is refused.
+    """
     _refuse_masks(step)
     return step.with_outputs(1) if len(step.node.outputs) > 1 else None
 

@@ -53,12 +53,13 @@ def _states_keep_shapes(loop: ScanView) -> bool:
 
 
 def _try_shapes(loop: ScanView, input_shapes: _Shapes, ctx: Context) -> list[_Shapes] | None:
-    """Infer the shapes in the body for the input shapes ``input_shapes``.
+    """Infer the shapes of the body values from ``input_shapes``, the shapes of the body's inputs.
 
     Returns:
         * None if a state may change its shape for these input shapes.
-        * [] if the body fails for them, or if no state changes its shape.
-        * Otherwise lists of input shapes to try instead, because a node only succeeds if some of the sizes are equal.
+        * An empty list if the body fails for these input shapes, or if no state changes its shape.
+        * Otherwise a list of other input shapes to try. A node requires that some sizes are equal (or 0), and they are so in
+          each of these input shapes.
     """
     fails = False
 
@@ -85,7 +86,7 @@ def _try_shapes(loop: ScanView, input_shapes: _Shapes, ctx: Context) -> list[_Sh
 
 
 def _shape_of_row(value: ir.Value, outer_axes: int) -> ir.Shape | None:
-    """Return the shape of ``value`` without its first ``outer_axes`` axes: rows and steps.
+    """Return the shape of ``value`` without the axes of rows and steps, its first ``outer_axes`` axes.
 
     Each unknown size in the result gets a name of its own.
     """
@@ -96,10 +97,10 @@ def _shape_of_row(value: ir.Value, outer_axes: int) -> ir.Shape | None:
 
 
 def _required_equalities(node: ir.Node) -> Iterator[list[tuple[str, int | str]]]:
-    """Yield lists of equations between sizes, which ``node`` requires.
+    """Yield lists of equations between sizes. ``node`` fails unless an equation of each list is true.
 
-    ``node`` only succeeds if at least one equation of each list is true. The list [M = N, M = 0, N = 0] is [("M", "N"), ("M", 0),
-    ("N", 0)]: each pair has the name of a size, and the size that it equals.
+    For example, [("M", "N"), ("M", 0), ("N", 0)] means that M = N, M = 0 or N = 0. Each pair has the name of a size, and the size
+    that it equals.
     """
     dims = _operands(node)
     if node.op_type == "Concat" and dims is not None:
@@ -137,9 +138,9 @@ def _concat_shape(node: ir.Node) -> ir.Shape | None:
 
 
 def _operands(node: ir.Node) -> list[list[_KnownSize]] | None:
-    """Return the sizes of all operands of ``node``, or None.
+    """Return the sizes of all operands of ``node``.
 
-    Return None if a rank is unknown, or if the operands of a Concat differ in rank.
+    Return None if a rank is unknown, if the operands of a Concat differ in rank, or if the operator is not a standard operator.
     """
     shapes = [value.shape for value in node.inputs if value is not None and value.shape is not None]
     if node.domain != "" or len(shapes) < len(node.inputs):
@@ -157,7 +158,7 @@ def _pairs_of_equal_sizes(dims: list[list[_KnownSize]], axis: int) -> list[tuple
 
 
 def _known_size(dim: Dim) -> _KnownSize:
-    """Return a size as a number, or as a symbolic name that always means the same size.
+    """Return the size ``dim`` as a number, or as a name that means the same size wherever it occurs.
 
     Return None if ``dim`` is unknown, or if its name may mean different sizes.
     """

@@ -43,8 +43,8 @@ class Lengths:
     """The lengths of the rows, and values that are computed from them.
 
     Args:
-        value: The length of each row, int64 [B].
-        live: A mask that is True in the real steps of each row, bool [B, T].
+        value: The length of each row, int64 [B] for B rows.
+        live: A mask that is True in the steps of each row before its end, bool [B, T] for T steps.
         step_numbers: The numbers of the steps: 0, 1, … T - 1.
         steps_to_run: The number of steps to run, at least 1, as an int64 tensor of one element. None if all T steps run.
     """
@@ -57,9 +57,9 @@ class Lengths:
 
 @dataclass(frozen=True)
 class ScanSizes:
-    """The numbers of rows and of steps, each as an int64 tensor of one element.
+    """The number of rows and the number of steps, each as an int64 tensor of one element.
 
-    A number is a constant if a scan input declares this size.
+    If the shape of a scan input declares a number, the tensor is a constant.
     """
 
     rows: ir.Value
@@ -76,10 +76,10 @@ class ScanSizes:
 
 
 def lengths_of(loop: ScanView, sizes: ScanSizes, b: Builder, all_steps: bool) -> Lengths | None:
-    """Return the lengths of the rows of ``loop``, or None if each row is known to have all T steps.
+    """Return the lengths of the rows of ``loop``, or None if each row is known to have all steps.
 
     Args:
-        all_steps: True if the new Scan must run T steps even if all rows are shorter. Ignored if the lengths are constant.
+        all_steps: True if the new Scan must run all steps even if all rows are shorter. Ignored if the lengths are constant.
 
     Raises:
         MalformedLoop: The lengths are constant and invalid.
@@ -114,7 +114,7 @@ def _steps_to_run(loop: ScanView, b: Builder, lengths: ir.Value, known: np.ndarr
 
 
 def cut_to_longest_row(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
-    """Return ``x`` [B, T, ...] without the steps after the end of the longest row."""
+    """Return ``x`` [rows, steps, ...] without the steps after the end of the longest row."""
     if lengths.steps_to_run is None:
         return x
     if b.opset < since.SLICE_INPUTS:
@@ -125,13 +125,16 @@ def cut_to_longest_row(b: Builder, x: ir.Value, lengths: Lengths) -> ir.Value:
 
 
 def select_final_state(b: Builder, final: ir.Value, state: State, lengths: Lengths) -> ir.Value:
-    """Return ``final``, the result of the new Scan, or the initial state for a row of length 0."""
+    """Return the final state of each row: ``final``, or the initial state for a row of length 0.
+
+    ``final``: the state that the new Scan returns.
+    """
     has_steps = b.op("Less", b.const([0]), lengths.value)
     return where(b, with_unit_axes(b, has_steps, 1, final, rank_of(state.inner)), final, state.initial)
 
 
 def with_unit_axes(b: Builder, flags: ir.Value, rank: int, x: ir.Value, inner_rank: int | None) -> ir.Value:
-    """Append axes of size 1 to ``flags``, so that it has as many axes as ``x``.
+    """Append axes of size 1 to the mask ``flags``, so that it has as many axes as ``x``.
 
     Args:
         rank: The rank of ``flags``.
@@ -172,7 +175,10 @@ def _check_constant_lengths(loop: ScanView, lengths: np.ndarray, rows: np.ndarra
 
 
 def reverse_real_steps(b: Builder, x: ir.Value, lengths: Lengths, sizes: ScanSizes) -> ir.Value:
-    """Return ``x`` [B, T, ...] with the real steps of each row in reverse order. Padding stays in place."""
+    """Return ``x`` [rows, steps, ...] with the steps of each row before its end in reverse order.
+
+    The steps after the end (padding) stay in place.
+    """
     if b.opset >= since.REVERSE_SEQUENCE:
         return b.op("ReverseSequence", x, lengths.value, batch_axis=0, time_axis=1)
     time = unsqueeze(b, lengths.step_numbers, [0])

@@ -42,7 +42,8 @@ class LiftedScan:
     """Describes the Scan that replaced an opset-8 Scan.
 
     Args:
-        form: How it handles rows: ``one row``, ``batched`` or ``row by row``.
+        name: The name of the new Scan.
+        form: How the new Scan handles rows: ``one row``, ``batched`` or ``row by row``.
         lengths: True if rows may have different lengths.
         reason: For ``row by row``, the reason why the Scan is not batched.
     """
@@ -57,7 +58,10 @@ def lift_scan_8(node: ir.Node, ctx: Context) -> LiftedScan:
     """Replace ``node``, an opset-8 Scan whose body is already in the opset of ``ctx``, 9 or later.
 
     If a step may change the shape of a state, an If replaces ``node``: one branch runs a single step, and the other branch holds a
-    Scan for several steps. Return a description of the new Scan; in the case of an If, of the Scan for several steps.
+    Scan for several steps.
+
+    Returns:
+        A description of the new Scan. If there is an If, it describes the Scan for several steps.
 
     Raises:
         MalformedLoop: The Scan violates its definition or always fails. Nothing has changed.
@@ -126,9 +130,9 @@ def _run_one_row(row: Row, build: Builder) -> list[ir.Value]:
 
 
 def _batched(row: Row, rows: ir.Value, build: Builder) -> list[ir.Value] | NotApplicable:
-    """Write a Scan that computes all rows at once. ``rows``: the number of rows.
+    """Write a Scan that computes all rows at once, and return its results.
 
-    Return its results, or the reason why an operator of the body cannot be batched.
+    If an operator of the body cannot be batched, return the reason. ``rows``: the number of rows.
     """
     operands = tuple(Operand(stack, True, value) for stack, value in zip(row.stacks, row.inputs, strict=True))
     results = batch(Call(row.node, operands, build, rows))
@@ -149,7 +153,7 @@ def _run_row_by_row(row: Row, build: Builder, ctx: Context, hint: str) -> list[i
 
 
 def _check_lengths_supported(loop: ScanView) -> None:
-    """Raise MigrationError if ``loop``, whose rows have lengths, cannot be replaced for this reason.
+    """Raise MigrationError if ``loop`` cannot be replaced because its rows have lengths.
 
     There are two such cases:
 

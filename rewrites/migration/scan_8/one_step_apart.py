@@ -36,9 +36,9 @@ def may_be_one_step(loop: ScanView) -> bool:
 
 
 def split_off_one_step(loop: ScanView, ctx: Context) -> ir.Node:
-    """Replace ``loop`` by an If with one branch for a single step, and one for several steps.
+    """Replace the opset-8 Scan ``loop`` by an If: one branch is for a single step, one for several steps.
 
-    Return the opset-8 Scan in the branch for several steps.
+    Return the Scan in the branch for several steps. It is still an opset-8 Scan.
     """
     node = loop.node
     head, then, otherwise = ctx.builder(), ctx.builder(), ctx.builder()
@@ -64,9 +64,9 @@ def split_off_one_step(loop: ScanView, ctx: Context) -> ir.Node:
 
 
 def _write_one_step_scan(loop: ScanView, body: ir.Graph, b: Builder, ctx: Context) -> list[ir.Value]:
-    """Write a Scan over the rows, whose body ``body`` computes the single step of each row.
+    """Write a Scan over the rows, in which ``body`` computes the single step of each row.
 
-    Return its results in the shapes of the results of ``loop``.
+    Return its results, reshaped to the shapes of the results of ``loop``.
     """
     outer = [state.initial for state in loop.states]
     outer += [squeeze(b, slice_axis(b, scan.outer, 1, 0, 1), [1]) for scan in loop.scan_inputs]

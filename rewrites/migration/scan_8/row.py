@@ -51,7 +51,7 @@ class Row:
 
 
 def make_row(loop: ScanView, sizes: ScanSizes, lengths: Lengths | None, head: Builder, ctx: Context) -> Row:
-    """Move the body of ``loop`` into a new Scan for one row, and return this Scan.
+    """Move the body of ``loop`` into a new Scan for one row, and return this Scan as a Row.
 
     ``head`` collects the nodes that come before the new Scan and compute its inputs for all rows.
     """
@@ -97,9 +97,9 @@ def _declare_rank(state: State) -> None:
 
 
 def _live_input(rank: int, ctx: Context) -> ir.Value:
-    """Return a new body input: a mask that is True in real steps.
+    """Return a new body input: a mask that is True in real steps and False in padding steps.
 
-    Its shape [1] * ``rank`` broadcasts to states of this rank.
+    Its shape is [1] * ``rank``, so that it broadcasts to states of this rank.
     """
     return ir.Value(name=ctx.names.fresh("live"), type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([1] * rank))
 
@@ -129,7 +129,7 @@ def _forward_scan_input(
 def _mask_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
     """Let ``states`` keep their values in padding steps, and return the new states.
 
-    ``live``: maps the rank of a state to the mask that is True in real steps.
+    ``live``: maps the rank of a state to a mask of this rank, which is True in real steps.
     """
     build = ctx.builder()
     masked = []
@@ -145,16 +145,16 @@ def _mask_states(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.
 def _return_masked_states(
     outputs: Sequence[ir.Value], states: Sequence[State], masked: Sequence[State], body: ir.Graph
 ) -> list[ir.Value]:
-    """Return ``outputs``, with the next value of a state replaced by the next value of the masked state.
+    """Return ``outputs`` with the next value of each state replaced by that of the masked state.
 
-    In real steps, a masked state equals the state. In padding steps it keeps its value, but these steps' outputs are dropped. So
+    In real steps, a masked state equals the state. In padding steps, it differs, but the outputs of padding steps are dropped. So
     the results of the Scan stay the same. The replacement helps later rules: a loop that returns only its states is more often
     recognised as a native cell.
 
-    Replace nothing in these two cases:
+    An output stays unchanged in these two cases:
 
-    * The body has no matrix product. It is no cell, and a state that is also an output needs an Identity in each step.
-    * The next value of the state depends on no state, so all its steps can be computed at once.
+    * The body has no matrix product. Then the loop is no cell, and returning a state would cost an Identity in each step.
+    * The next value of the state depends on no state, so it can be computed for all steps at once.
 
     Args:
         outputs: The values that the body stacks.
@@ -170,10 +170,10 @@ def _return_masked_states(
 
 
 def _feed_first_step(body: ir.Graph, states: Sequence[State], live: Mapping[int, ir.Value], ctx: Context) -> list[State]:
-    """Let the body read the initial values of ``states`` in padding steps.
+    """Let padding steps read the initial values of ``states`` instead of the values before the step.
 
-    ``live``: maps the rank of a state to the mask that is True in real steps. Return the additional states that the body needs:
-    they hold the initial values in all steps.
+    ``live``: maps the rank of a state to a mask of this rank, which is True in real steps. Return the additional states that the
+    body needs: they hold the initial values in all steps.
     """
     head, tail = ctx.builder(), ctx.builder()
     carried = []

@@ -35,11 +35,11 @@ _LARGER = {"Greater": 0, "Less": 1}
 
 @dataclass(frozen=True)
 class Accumulation:
-    """A state that accumulates ``operand``.
+    """A state that accumulates ``operand``, which depends on no state.
 
     Args:
-        op_type: The operator; "Max" or "Min" for a choice; "Latch" or "Mean".
-        node: The node that combines ``state`` with ``operand``. The operand depends on no state.
+        op_type: The operator; "Max" or "Min" for a choice, "Latch" for a latch, "Mean" for a running mean.
+        node: The node that combines ``state`` with ``operand``.
         makers: The nodes that compute the next value: ``node`` and its duplicates, or the Where of a mask.
         also: The nodes that read the state only to compute the next value.
         mask: A condition and a flag. The state changes only in steps whose condition equals the flag. None if it always changes.
@@ -89,7 +89,10 @@ def accumulations(loop: ScanView) -> Iterator[Accumulation]:
 
 
 def _operand(node: ir.Node, state: State, varying: Collection[ir.Value]) -> ir.Value | None:
-    """Return the operand that ``node`` combines with ``state``; None if the operand depends on a state."""
+    """Return the operand that ``node`` combines with ``state``; None if the operand depends on a state.
+
+    ``varying``: the values that depend on a state.
+    """
     sides = _SIDES.get(node.op_type, ()) if len(node.inputs) == 2 else ()
     own = [side for side in sides if through_identity(node.inputs[side]) is state.inner]
     operand = node.inputs[1 - own[0]] if len(own) == 1 else None
@@ -105,7 +108,7 @@ def _mask(where: ir.Node, state: State) -> tuple[ir.Value, bool, ir.Value] | Non
     """Read a Where that either keeps the state or takes a new value. Return None for any other node.
 
     Returns:
-        The condition, the outcome of the condition that selects the new value, and the new value.
+        A tuple (condition, flag, new value). The Where takes the new value if the condition equals the flag.
     """
     condition, *sides = (through_identity(value) for value in where.inputs)
     kept = [index for index, side in enumerate(sides) if side is state.inner]
@@ -156,7 +159,8 @@ def _masked_accumulation(where: ir.Node, state: State, varying: Collection[ir.Va
 def rows_of(stacks: Stacks, total: Accumulation) -> ir.Value:
     """Return the operands of all steps, shaped [steps, *state axes].
 
-    The operands of a difference are negated. In steps in which a mask keeps the state, they are the neutral element.
+    If the operator is Sub, the operands are negated. In steps in which a mask keeps the state, the neutral element replaces the
+    operand.
     """
     b, rows = stacks.build, aligned(stacks, total.operand, total.rank)
     if total.op_type == "Sub":
@@ -189,9 +193,9 @@ def expanded(stacks: Stacks, rows: ir.Value, initial: ir.Value) -> ir.Value:
 
 
 def neutral(total: Accumulation) -> np.ndarray:
-    """Return the neutral element of the operator.
+    """Return the neutral element of the operator that ``total`` uses.
 
-    For sums it is -0, because adding 0 would change -0 to 0.
+    For sums of floats it is -0, because adding 0 would change -0 to 0.
     """
     assert total.state.initial.dtype is not None
     kind = np.dtype(total.state.initial.dtype.numpy())
@@ -202,9 +206,9 @@ def neutral(total: Accumulation) -> np.ndarray:
 
 
 def put_states(stacks: Stacks, use: StateUse, rows: ir.Value, states: ir.Value, first: ir.Value | None = None) -> ir.Value | None:
-    """Put the stack of the states after each step, and of those before each step, into ``stacks``.
+    """Put two stacks into ``stacks``, each only if it is read: the states after and before each step.
 
-    Each is put there only if it is read. Return the last state if it is read, else None.
+    Return the last state if it is read, else None.
 
     Args:
         rows: The operands of all steps.
@@ -222,7 +226,7 @@ def put_states(stacks: Stacks, use: StateUse, rows: ir.Value, states: ir.Value, 
 
 
 def shaped(stack: ir.Value, rows: ir.Value, initial: ir.Value) -> ir.Value:
-    """Set the shape of ``stack`` to the number of ``rows`` and the axes of ``initial``. Return ``stack``."""
+    """Return ``stack`` with its shape set to [number of ``rows``, *axes of ``initial``], if it is known."""
     if rows.shape is not None and initial.shape is not None:
         stack.shape = ir.Shape([rows.shape[0], *initial.shape.dims])
     return stack

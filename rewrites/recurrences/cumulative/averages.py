@@ -4,8 +4,8 @@ An example is ``m' = m + (x - m) / (t + 1)``. Step n multiplies such a state by 
 state is a running sum. The reader does not compare operators. It evaluates the factors of m and x, and compares numbers:
 
 * If a constant lists a number for each step of the loop, it compares all steps in floating point.
-* Otherwise both factors are quotients of polynomials in n. It compares exact fractions for ``_SAMPLES`` steps. This proves that the
-  quotients are equal, because different quotients of such low degrees agree in fewer steps.
+* Otherwise both factors are quotients of polynomials in n. It compares exact fractions for ``_SAMPLES`` steps. Two different
+  quotients of such low degrees agree in fewer steps, so quotients that agree in all these steps are equal.
 """
 
 from collections.abc import Iterator
@@ -37,8 +37,7 @@ class Average(Accumulation):
     Args:
         weight: The number of values whose mean is the initial state.
         sums: True if the loop itself computes the sum before the mean. This sum may overflow even if the mean does not.
-        exact_to: The number at which the loop's count of steps stops, so that the state is no mean in later steps. None for no
-            limit.
+        exact_to: The number at which the loop's count of steps stops. The state is no mean in later steps. None for no limit.
     """
 
     weight: float = 0.0
@@ -73,8 +72,9 @@ def _last(state: State, loop: ScanView) -> ir.Node | None:
 def _weight(loop: ScanView, decay: Numbers, share: Numbers, state: State) -> float | None:
     """Return the number of values whose mean is the initial state; None if the state is no mean.
 
-    The state is a running mean if there is a number n that grows by 1 in each step, such that ``decay`` is ``(n - 1) / n`` and
-    ``share`` is ``1 / n``. The returned number is n - 1 in the first step.
+    ``decay`` is the factor of the state in a step, and ``share`` is the factor of its operand. The state is a running mean if
+    ``decay`` is ``(n - 1) / n`` and ``share`` is ``1 / n``, for a number n that grows by 1 in each step. The function returns n - 1
+    of the first step.
     """
     kind = state.inner.dtype
     assert kind is not None
@@ -96,7 +96,7 @@ def _weight(loop: ScanView, decay: Numbers, share: Numbers, state: State) -> flo
 
 
 def _samples(loop: ScanView, are_listed: bool) -> np.ndarray:
-    """Return the steps to compare.
+    """Return the steps for which factors are compared.
 
     If ``are_listed``, they are all steps of the loop as floats, otherwise ``_SAMPLES`` steps as fractions.
     """
@@ -115,9 +115,9 @@ def _is_large(factor: Numbers, loop: ScanView) -> bool:
 
 
 class _TermReader:
-    """Read values of the body as sums of terms.
+    """Reads values of the body as sums of terms.
 
-    A term is another value times a factor that depends only on the number of the step.
+    A term is the state or another body value, times a factor that depends only on the step number.
     """
 
     def __init__(self, loop: ScanView, state: State, varying: set[ir.Value], numbers: StepNumbers) -> None:
@@ -126,7 +126,7 @@ class _TermReader:
         self.sums = False
 
     def terms(self, value: ir.Value | None) -> dict[ir.Value, Numbers] | None:
-        """Return the terms of ``value``. The state or another body value is mapped to its factor.
+        """Return the terms of ``value`` as a dictionary from the state or other body value to its factor.
 
         Return None if ``value`` is not a sum of such terms.
         """

@@ -139,7 +139,7 @@ class _Candidate:
         return NotApplicable("CUMULATIVE-COST", detail)
 
     def _widest(self) -> int | None:
-        """Return the row size in bytes up to which the form is faster than the loop; None if it always is."""
+        """Return the row size in bytes up to which the form is faster than the loop; None for any size."""
         sizes = self.sizes
         read = through_identity(self.total.operand) in [scan.inner for scan in self.loop.scan_inputs]
         returned = any(value in sizes.already_stacked for values in self.use.values for value in values)

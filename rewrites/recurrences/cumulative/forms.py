@@ -53,10 +53,10 @@ class PrefixForm:
         types: The element types for which the form computes the same as the loop.
         since: The first opset that has the operators of the form.
         widest_new: The row size in bytes up to which the form is not slower than the loop.
-        widest_returned: The same limit for a loop that already scans the operands and returns the stacked states.
+        widest_returned: Replaces ``widest_new`` for a loop that already scans the operands and returns the stacked states.
         by_blocks: True if the number of steps must be known, unless only the last value is read.
         for_last: True if the number of steps must be known even if only the last value is read.
-        widest_cached: A larger limit for stacks that fit the processor's cache; None if all such stacks are narrow enough.
+        widest_cached: A larger row size that is allowed if the stacks fit the processor's cache. None allows any row size then.
     """
 
     name: str

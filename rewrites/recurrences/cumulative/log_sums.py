@@ -63,7 +63,7 @@ def log_sums(loop: ScanView, opset: int) -> Iterator[LogSum]:
 def _match_reduction(state: State, varying: set[ir.Value], opset: int) -> LogSum | None:
     """Match a ReduceLogSumExp over a Concat of the state and its operand along a new axis.
 
-    Return None if nothing matches, and for opsets in which onnxruntime's ReduceLogSumExp overflows.
+    Return None if the nodes differ, or if onnxruntime's ReduceLogSumExp overflows in ``opset``.
     """
     node = None if opset >= since.PLAIN_LOG_SUM_EXP else _producer(state.next)
     joined = None if node is None or node.op_type != "ReduceLogSumExp" or keepdims(node) else _producer(node.inputs[0])
@@ -86,9 +86,9 @@ def _match_reduction(state: State, varying: set[ir.Value], opset: int) -> LogSum
 
 
 def _unsqueezed(value: ir.Value | None, axis: int, rank: int, opset: int) -> ir.Value | None:
-    """Return the input of the Unsqueeze that computes ``value``, or None if another node computes it.
+    """Return the input of the Unsqueeze that computes ``value`` by inserting ``axis``, else None.
 
-    Also return None if the Unsqueeze inserts other axes than ``axis``.
+    ``rank``: the rank of ``value``.
     """
     node = _producer(value)
     if node is None or node.op_type != "Unsqueeze" or axes_of(node, opset, rank - 1) not in ((axis,), (axis - rank,)):
@@ -129,10 +129,10 @@ def _points(largest: float, below: float, reach: float) -> list[tuple[float, flo
     """Return pairs (state, operand) of numbers at which the step is evaluated.
 
     Args:
-        largest: The limit for the magnitude of the larger number of a pair.
-        below: The limit for the difference between the two numbers.
-        reach: The limit for this difference if the state is the smaller number. If it is infinite, neither difference has a limit,
-            and the smaller number of some pairs is -inf.
+        largest: The larger number of a pair has at most this magnitude.
+        below: The two numbers of a pair differ at most by ``below``.
+        reach: If the state is the smaller number, the two numbers also differ at most by ``reach``. If ``reach`` is infinite, their
+            difference has no limit at all, and the smaller number of some pairs is -inf.
     """
     draw = np.random.default_rng(0)
     some = [*draw.uniform(-largest, largest, 40), *(largest * share for share in (-1, -1e-3, 0, 1e-3, 0.3, 1))]
@@ -182,7 +182,14 @@ class _Step:
         return fits and all(self._follow(operand) for operand in node.inputs)
 
     def agrees(self, points: list[tuple[float, float]], dtype: np.dtype, tolerance: float, is_power: bool) -> bool:
-        """Return True if the step equals the log-sum-exp within ``tolerance`` at all ``points``, pairs of state and operand."""
+        """Return True if the step equals the log-sum-exp within ``tolerance`` at all ``points``.
+
+        Args:
+            points: Pairs (s, x) of numbers. The result should be log(exp(s) + exp(x)).
+            dtype: The type in which the step is evaluated.
+            tolerance: The largest error, relative to 1 plus the magnitude of the result.
+            is_power: True if the operand of the step is exp(x) instead of x.
+        """
         s, x = (np.array(numbers, dtype) for numbers in zip(*points, strict=True))
         with np.errstate(all="ignore"):
             values = {self._state.inner: s, self.leaves[0]: np.exp(x) if is_power else x}

@@ -48,7 +48,7 @@ def starts_neutral(total: Accumulation) -> bool:
 
 
 def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value | None:
-    """Compute the running sums or products. Put those that other nodes read into ``stacks``.
+    """Compute the running sums or products, and put the values that other nodes read into ``stacks``.
 
     Return the sum or product of all steps if it is read, else None.
     """
@@ -85,7 +85,10 @@ def place_sums(stacks: Stacks, total: Accumulation, use: StateUse) -> ir.Value |
 
 
 def _combined_with_initial(stacks: Stacks, rows: ir.Value, total: Accumulation, steps: int) -> ir.Value:
-    """Return a copy of ``rows`` with the initial value added to (or multiplied with) the first step's row."""
+    """Return a copy of ``rows`` in which the first step's row contains the initial value.
+
+    The initial value is added to this row, or multiplied with it if ``total`` is a product.
+    """
     b, index, initial = stacks.build, steps - 1 if stacks.backwards else 0, total.state.initial
     if b.opset >= since.SCATTER_REDUCTION:
         return b.op("ScatterND", rows, b.const([index]), initial, reduction="mul" if total.op_type == "Mul" else "add")
@@ -123,14 +126,14 @@ def _may_be_minus_zero(total: Accumulation) -> bool:
 
 
 def _without_minus_zeros(b: Builder, whole: ir.Value, total: Accumulation) -> ir.Value:
-    """Return the sums with each -0 replaced by 0."""
+    """Return ``whole``, the sums, with each -0 replaced by 0."""
     if whole.dtype is None or not _may_be_minus_zero(total):
         return whole
     return b.op("Add", whole, b.const(np.array(0, whole.dtype.numpy())))
 
 
 def place_means(stacks: Stacks, mean: Average, use: StateUse) -> ir.Value | NotApplicable | None:
-    """Compute the running means. Put those that other nodes read into ``stacks``.
+    """Compute the running means, and put the means that other nodes read into ``stacks``.
 
     Return the mean of all steps if it is read, else None. If the means cannot be computed, return the reason.
     """

@@ -116,7 +116,7 @@ def _has_one_shape(system: System) -> bool:
 def _other_rule_applies(loop: ScanView, system: System, ctx: Context) -> bool:
     """Return True if all states are independent and another rule should replace them.
 
-    The end of this module's docstring lists these cases.
+    There are two such cases. The end of the module docstring lists them.
     """
     decays = np.diag(system.matrices.step)
     if (system.matrices.step - np.diag(decays)).any() or not ((decays > 0) & (decays <= 1)).all():
@@ -153,7 +153,7 @@ def _too_slow(loop: ScanView, system: System, sizes: StepSizes, steps: int) -> N
 
 
 def _largest(system: System, steps: int, dtype: np.dtype) -> float | None:
-    """Return the magnitude of inputs and initial states up to which nothing overflows.
+    """Return a bound: if no input or initial state exceeds it in magnitude, nothing overflows.
 
     Return None if values grow too much.
     """

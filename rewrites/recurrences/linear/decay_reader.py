@@ -95,7 +95,7 @@ class Linear:
     """A body value, written as the sum of ``paths`` and ``drive``.
 
     Args:
-        paths: The summands that contain a state. Without the state, their sum is the decay of this state.
+        paths: The summands that contain a state. The decay of the state is their sum divided by the state.
         drive: The sum of the summands without a state; None if there are none.
     """
 
@@ -124,7 +124,7 @@ class Linear:
 
 
 class DecayReader:
-    """Reads values in the body of ``loop`` as sums of paths to the states and a drive.
+    """Reads values in the body of ``loop`` as linear functions of the states (see ``Linear``).
 
     ``opset``: the opset of the model.
     """
@@ -229,7 +229,7 @@ def gives_states_alone(loop: ScanView) -> bool:
 
 
 def _bounded(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Check ``paths`` and return them.
+    """Return ``paths`` unchanged after checking them.
 
     Raise NotLinear if all paths together have too many factors, or if a number in a path is not finite.
     """

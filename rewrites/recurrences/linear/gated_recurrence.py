@@ -66,7 +66,7 @@ _FIRST = 16
 class _GatedState:
     """A state with its paths and its drive (see ``decay_reader``).
 
-    ``is_plain``: True if the body first multiplies the state, and then adds the drive.
+    ``is_plain``: True if the body adds the drive after all products with the state.
     """
 
     state: State
@@ -96,8 +96,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _read(state: State, reader: DecayReader) -> _GatedState:
     """Return ``state`` with its paths and drive.
 
-    Raise NotLinear if the state is not gated, that is, if none of its factors changes from step to step. Also raise it if the rank
-    of the state is unknown or its type is not supported.
+    Raise NotLinear in these cases:
+
+    * The state is not gated, that is, none of its factors changes from step to step.
+    * The rank of the state is unknown, or its type is not supported.
     """
     linear = reader.next_value_of(state)
     known = rank_of(state.inner) is not None and state.inner.dtype in _LARGEST
@@ -107,7 +109,7 @@ def _read(state: State, reader: DecayReader) -> _GatedState:
 
 
 def _multiplies_first(state: State, reader: DecayReader) -> bool:
-    """Return True if the body first multiplies the state, and then adds a value without a state."""
+    """Return True if the body first multiplies the state, and then adds a value that depends on no state."""
     value, sums = through_identity(state.next), 0
     while value is not None and value is not state.inner:
         node = value.producer()
@@ -154,7 +156,10 @@ def _write_blocks(
 
 
 def _states(state: State, decays: ir.Value, drives: ir.Value, radices: Radices, stacks: Stacks) -> ir.Value:
-    """Return the states after each step, shaped [steps, elements]."""
+    """Return the states after each step, shaped [steps, elements].
+
+    ``decays`` and ``drives`` hold the decays and drives of all steps. ``radices``: the block sizes.
+    """
     build, steps = stacks.build, stacks.loop.steps
     if static_dims(decays) is None or static_dims(decays) != static_dims(drives):
         decays = build.op("Expand", decays, build.op("Shape", drives))
@@ -166,7 +171,12 @@ def _states(state: State, decays: ir.Value, drives: ir.Value, radices: Radices, 
 
 
 def _equals_loop(build: Builder, gated: _GatedState, decays: ir.Value, states: ir.Value, ctx: Context) -> ir.Value:
-    """Return a flag that is true only if the loop would compute the same ``states``, except for rounding."""
+    """Return a flag that is true only if the loop computes the same states, except for rounding.
+
+    Args:
+        decays: The decays of all steps.
+        states: The states of all steps, computed in blocks.
+    """
     kind = gated.state.inner.dtype
     assert kind is not None
     dtype = np.dtype(kind.numpy())

@@ -143,7 +143,8 @@ def _write_blocks(states: list[_DecayingState], stacks: Stacks, _: Builder, ctx:
 def _corner_form(state: State, linear: Linear, decay: np.ndarray, dtype: np.dtype, reader: DecayReader) -> str | None:
     """Return how a block must prepare a state ``s`` to treat infinities, NaN and zeros as the loop does.
 
-    This function runs the step of the loop and the prepared step on all combinations of such values, and compares the results.
+    This function runs the step of the loop and the prepared step on all combinations of infinities, NaN, zeros and some other
+    numbers, and compares the results.
 
     Returns:
         "": ``s`` itself is multiplied by ``decay``.

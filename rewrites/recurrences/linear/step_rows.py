@@ -68,7 +68,7 @@ def _other_shape(value: ir.Value, wanted: ir.Value) -> NotApplicable:
 def decays_of(paths: Sequence[Path], state: State, stacks: Stacks, sizes: StepSizes) -> ir.Value | NotApplicable:
     """Return the decays of all steps, stacked along axis 0, or the reason why they cannot be computed.
 
-    The decay of ``state`` in a step is the sum of all ``paths``, without the state (see ``decay_reader.Path``).
+    Each of ``paths`` is ``state`` times some factors. The decay in a step is the sum of the products of these factors.
     """
     build, rank, kind = stacks.build, rank_of(state.inner), state.inner.dtype
     assert kind is not None

@@ -18,7 +18,7 @@ __all__ = ["AffineMap", "System"]
 
 @dataclass(frozen=True)
 class System:
-    """A loop as a linear system. Its states have n elements in all, its inputs m, and its outputs k.
+    """A loop as a linear system with n elements of states, m elements of inputs and k elements of outputs.
 
     Args:
         matrices: The matrices of the next states and of the outputs.

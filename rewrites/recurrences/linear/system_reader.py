@@ -66,7 +66,10 @@ class SystemReader:
         return None if value is None or value in self._varying else self._constants.of(value)
 
     def is_input(self, value: ir.Value) -> bool:
-        """Return True if ``value`` is a state, an input, or a value that is not read as a function of these."""
+        """Return True if ``value`` cannot be computed from other values as a linear function.
+
+        It is then a state, an input of the system, or not linear.
+        """
         affine = self._of(value)
         return affine is None or value in affine.terms
 

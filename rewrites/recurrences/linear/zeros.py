@@ -69,7 +69,7 @@ def _added(left: int, right: int) -> int:
 
 
 class _Signs:
-    """The signs that zeros may have in each value of a body.
+    """Finds the signs that zeros may have in each value of a body.
 
     Args:
         states: The signs that zeros may have in each state.

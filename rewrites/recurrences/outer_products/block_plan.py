@@ -112,9 +112,10 @@ def plan_of(shape: Shape, options: Options) -> BlockPlan:
 
 
 def fewest_steps(shape: Shape, plan: BlockPlan, nodes: int, options: Options) -> int | None:
-    """Return a number of steps from which ``plan`` is a fifth faster than the loop.
+    """Return the least number of steps for which ``plan`` is estimated to be a fifth faster than the loop.
 
-    Return None if ``plan`` is never a fifth faster. ``nodes``: the number of nodes in the body of the loop.
+    Only the numbers 1, 2, 4, ... times ``plan.length`` are tried. Return None if ``plan`` is a fifth faster for none of them.
+    ``nodes``: the number of nodes in the body of the loop.
     """
     steps = plan.length
     while steps < _MANY:

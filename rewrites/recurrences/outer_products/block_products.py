@@ -27,7 +27,7 @@ __all__ = ["Products", "by_step", "constant_weights", "exponent_weights", "key_p
 
 @dataclass(frozen=True)
 class BlockWeights:
-    """Factors by which decays reduce contributions to the results of a block and to the matrix after it.
+    """Factors that tell how much of a contribution remains after the decays.
 
     In the shapes below, s and t are steps of the block. If nothing decays, all weights except ``within`` are None, because they
     would be 1.
@@ -46,9 +46,10 @@ class BlockWeights:
 
 
 def constant_weights(build: Builder, decay: np.ndarray | None, length: int, dtype: np.dtype) -> BlockWeights:
-    """Return the weights for a constant ``decay`` [heads], or for no decay if it is None.
+    """Return the weights of a block of ``length`` steps for a constant ``decay`` [heads].
 
-    The weights have one entry for each head along axis 0. Without a decay, ``within`` is the only weight, and is [t, s].
+    The weights have one entry for each head along axis 0. If ``decay`` is None, nothing decays. Then ``within`` is the only weight,
+    and is [t, s].
     """
     lag = np.arange(length)[:, None] - np.arange(length)[None, :]
     if decay is None:
@@ -60,7 +61,7 @@ def constant_weights(build: Builder, decay: np.ndarray | None, length: int, dtyp
 
 
 def product_weights(build: Builder, decays: ir.Value, length: int, dtype: np.dtype, *, is_flat: bool) -> BlockWeights:
-    """Return the weights for the decays of each step, computed as products of these decays.
+    """Return the weights of blocks of ``length`` steps, computed as products of the decays of each step.
 
     ``decays``: [steps, heads, 1], or [blocks, steps, heads, 1] if ``is_flat``.
     """
@@ -76,9 +77,10 @@ def product_weights(build: Builder, decays: ir.Value, length: int, dtype: np.dty
 
 
 def exponent_weights(build: Builder, exponents: ir.Value, length: int, dtype: np.dtype, *, is_flat: bool) -> BlockWeights:
-    """Return the weights for decays ``exp(exponents)``, computed as exponentials of sums.
+    """Return the weights of blocks of ``length`` steps for decays ``exp(exponents)``.
 
-    ``exponents``: [steps, heads, 1], or [blocks, steps, heads, 1] if ``is_flat``.
+    They are computed as exponentials of sums of exponents. ``exponents``: [steps, heads, 1], or [blocks, steps, heads, 1] if
+    ``is_flat``.
     """
     rank, zero = 4 if is_flat else 3, build.const(np.array(0, dtype))
     axis = build.const(np.array(rank - 2, np.int64))

@@ -120,7 +120,7 @@ def _growing(constant: np.ndarray | None, matrix: MatrixState, *, is_signed: boo
 
 @dataclass(frozen=True)
 class _BlocksOrLoop:
-    """An If that runs blocks of steps or, as the fallback, a loop that computes only the matrix.
+    """Writes an If that runs blocks of steps, or a loop that computes only the matrix (the fallback).
 
     Args:
         rows: Writes the keys, values and other factors of the matrix as rows. Their stacks must already exist.
@@ -199,7 +199,10 @@ class _BlocksOrLoop:
         return blocks, bounded, decays if self.constant is None else None
 
     def _condition(self, bounded: list[ir.Value], decays: ir.Value | None, least: int) -> ir.Value:
-        """Return a flag that is true if blocks equal the loop and there are at least ``least`` steps."""
+        """Return a flag that is true if blocks compute the same as the loop and pay off.
+
+        They pay off if there are at least ``least`` steps. ``bounded``, ``decays``: see ``_blocks_and_checks``.
+        """
         build, loop, initial = self.rows.stacks.build, self.rows.stacks.loop, self.rows.matrix.state.initial
         known = isinstance(loop.steps, int)
         if known and static_dims(initial) is not None:

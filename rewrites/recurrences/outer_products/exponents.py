@@ -30,7 +30,7 @@ def is_never_negative(decay: Product, stacks: Stacks) -> bool:
 def exponents(decay: Product, stacks: Stacks, put: Callable[[Product], ir.Value]) -> ir.Value:
     """Return a tensor with the exponents of ``decay``, which must never be negative.
 
-    ``put``: a function that writes the nodes that compute a Product for all steps, and returns the result.
+    ``put``: a function that emits a Product for all steps, and returns the result.
     """
     source_exponent = exponent(decay, stacks)
     return stacks.build.op("Log", put(decay)) if source_exponent is None else put(source_exponent)

@@ -42,8 +42,9 @@ class HeadRows:
     def rows(self, b: Builder, whole: ir.Value, product: Product, axes: tuple[int, ...], *, full: bool = False) -> ir.Value:
         """Reshape ``whole`` to rows ``[steps, heads, size]`` in the order of steps.
 
-        ``whole`` is the result of ``self.whole(product, along)``. Rows that all heads share have a heads axis of size 1. If
-        ``full``, they are repeated for each head instead.
+        Args:
+            whole: The result of ``self.whole(product, axes)``.
+            full: True to repeat rows that all heads share for each head. Otherwise, such rows have a heads axis of size 1.
         """
         heads = self.matrix.heads
         own = [label for label in heads if label in product.named]
@@ -60,7 +61,7 @@ class HeadRows:
     def constant(self, decay: Product) -> np.ndarray | None:
         """Return ``decay`` as an array with one number per head, or one number for all heads.
 
-        Return None if it is not the same constant in all steps.
+        Return None if ``decay`` is not the same constant in all steps.
         """
         heads = self.matrix.heads
         whole = np.full([1] * len(heads), decay.number)
@@ -104,7 +105,7 @@ class HeadRows:
 class Packing:
     """Writes keys, values, queries and decays of ``matrix`` as operands of LinearAttention.
 
-    ``stacks`` must hold their values for all steps.
+    ``stacks`` must hold their values for all steps. If a heads axis has an unknown size, it becomes the batch of LinearAttention.
     """
 
     matrix: MatrixState
@@ -112,24 +113,24 @@ class Packing:
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """A tuple with the axis of the heads whose size is unknown; empty if all sizes are known."""
+        """A tuple with the label of the heads axis of unknown size; empty if all sizes are known."""
         return tuple(label for label in self.matrix.heads if self.matrix.size([label]) < 0)
 
     @property
     def heads(self) -> tuple[int, ...]:
-        """The axes of the heads whose sizes are known."""
+        """The labels of the heads axes of known size."""
         return tuple(label for label in self.matrix.heads if label not in self.batch)
 
     @property
     def count(self) -> int:
-        """The number of heads, without the batch."""
+        """The number of heads without the batch: the product of all known sizes of heads axes."""
         return self.matrix.size(self.heads)
 
     def product(self, product: Product, axes: tuple[int, ...]) -> ir.Value:
         """Return ``product`` for all steps, reshaped to ``[batch, steps, heads * axes]``.
 
-        A product that lacks one of these axes is repeated along the axis. ``axes`` holds the labels of the key axis or the value
-        axes.
+        ``axes``: the labels of the key axis or of the value axes. If ``product`` lacks one of the result's axes, it is repeated
+        along this axis.
         """
         b, labels = self.stacks.build, (*self.batch, *self.heads, *axes)
         whole = multiplied(self.stacks, product, labels, np.dtype(np.float32), alone=not self.batch)
@@ -184,7 +185,10 @@ def _initial(b: Builder, matrix: MatrixState, order: Sequence[int]) -> ir.Value:
 def _with_axes(b: Builder, whole: ir.Value, own: Sequence[int], labels: Labels, lead: int) -> ir.Value:
     """Transpose a tensor ``[*leading axes, *own]`` to ``[*leading axes, *labels]``.
 
-    ``lead``: the number of leading axes. They do not change.
+    Args:
+        own: The labels of the tensor's axes after the leading axes.
+        labels: The labels in the new order. A None becomes an axis of size 1.
+        lead: The number of leading axes. They do not change.
     """
     order = [lead + own.index(label) for label in labels if label is not None]
     whole = transpose(b, whole, [*range(lead), *order])

@@ -2,8 +2,8 @@
 
     S' = a S + k v^T    or, with a delta rule,    S' = a S + b k (v - (a S)^T k)^T;    y = q^T S'
 
-The decay ``a`` is optional. A state may have more than two axes. The key axis is the one over which the product with the query
-sums. The value axes are those that only S and v have. The other axes, the heads, number independent matrices.
+The decay ``a`` is optional. A state may have more than two axes. The product with the query sums over the key axis. The value axes
+occur only in S and v. All other axes are called the heads: their indices select one of several independent matrices.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ __all__ = ["MatrixState", "matrix_states"]
 
 @dataclass(frozen=True)
 class MatrixState:
-    """A matrix state and the factors of its step, named as in the formula above.
+    """A matrix state and the factors of its step, named as in the formula of the module docstring.
 
     Args:
         labels: The labels of the axes of ``state``.
@@ -51,7 +51,7 @@ class MatrixState:
 
     @property
     def key_axes(self) -> tuple[int, ...]:
-        """The key axis as a tuple, which is empty if its size is 1."""
+        """A tuple with the label of the key axis; empty if the size of this axis is 1."""
         return () if self.key is None else (self.key,)
 
     @property
@@ -72,7 +72,7 @@ class MatrixState:
         return prod(known) if len(known) == len(sizes) else -1
 
     def unknown_sizes(self) -> NotApplicable | None:
-        """Return a reason if more sizes are unknown than one size of the heads."""
+        """Return a reason if sizes are unknown. One size of the heads may be unknown."""
         others = (*self.key_axes, *self.values)
         unknown = [label for label in (*self.heads, *others) if self.size([label]) < 0]
         if len(unknown) <= 1 and not any(label in others for label in unknown):
@@ -204,7 +204,7 @@ def _query(next_value: ir.Value, tensor: Tensor, labels: Labels) -> tuple[Produc
 
 
 def _independent_axis(named: Sequence[int], decay: Product, added_term: Product) -> int:
-    """Return the first axis that shares no factor with some other axis, as the key axis without a query."""
+    """Return an axis for the key if there is no query: one that shares no factor with some other axis."""
     for label in named:
         along = {other for factor in added_term.factors if label in factor.named for other in factor.named}
         if label in along and any(other not in along | decay.named for other in named):
@@ -227,7 +227,7 @@ def _relabelled(factor: Factor, to: dict[int, int]) -> Factor:
 def _delta(
     decay: Product, keys: Product, rest: Product, removed: Product, key: int | None, summed: int | None
 ) -> tuple[Product, Product]:
-    """Return the factors of b and v. Raise NotAProduct if ``removed`` is no term of a delta rule."""
+    """Return the factors of b and v. Raise NotAProduct if ``removed`` is not the term of a delta rule."""
     if key is None or summed is None:
         raise NotAProduct
     to = {label: label for factor in removed.factors for label in factor.named} | {summed: key}

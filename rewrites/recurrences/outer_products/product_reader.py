@@ -185,7 +185,7 @@ def _with_other_ones(labels: Labels, source: ir.Value, target: ir.Value) -> Labe
 
 
 def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """Return the letters of each operand of an Einsum, and those of its result.
+    """Return the letters of each operand of an Einsum, and the letters of its result.
 
     An ellipsis is replaced by new letters. ``ranks``: the rank of each operand.
     """
@@ -206,6 +206,6 @@ def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 
 
 def _is_outer(tensor: Tensor) -> bool:
-    """Return True if the product has two factors, each with an axis that the other factor lacks."""
+    """Return True if the product in ``tensor`` has two factors, each with an axis that the other lacks."""
     names = [factor.named for factor in tensor.products[0].factors]
     return any(first - second and second - first for first in names for second in names)

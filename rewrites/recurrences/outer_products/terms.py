@@ -80,7 +80,7 @@ class Axes:
         return len(self._same) - 1
 
     def size(self, label: int) -> int | str | None:
-        """Return the size of an axis: a number, a symbolic name, or None if it is unknown."""
+        """Return the size of the axis ``label``: a number, a symbolic name, or None if it is unknown."""
         (dim,) = shape_dims(ir.Shape([self._sizes[self.of(label)]]))
         return dim
 
@@ -91,9 +91,9 @@ class Axes:
         return label
 
     def unite(self, first: int | None, second: int | None) -> int | None:
-        """Record that two labels denote the same axis, and return the label that represents both.
+        """Record that the labels ``first`` and ``second`` denote the same axis. Return the label for both.
 
-        Raise NotAProduct if their sizes may differ.
+        Raise NotAProduct if the sizes of the two labels may differ. None stands for an axis of size 1, which broadcasts.
         """
         if first is None or second is None:
             return second if first is None else first
@@ -121,9 +121,9 @@ class Axes:
         return _renamed(tensor, renamed)
 
     def aligned(self, first: Labels, second: Labels) -> Labels:
-        """Return the labels of the result of broadcasting two operands.
+        """Return the labels of the result if two operands with these labels broadcast with each other.
 
-        If two axes broadcast with each other, record that their labels denote the same axis.
+        For each pair of axes that broadcast with each other, record that their labels denote the same axis.
         """
         rank = max(len(first), len(second))
         pairs = zip(*((None,) * (rank - len(labels)) + labels for labels in (first, second)), strict=True)
@@ -135,9 +135,10 @@ class Axes:
         return self.summed(Tensor(labels, tuple(pairwise)), {*first.labels, *second.labels})
 
     def summed(self, tensor: Tensor, before: Iterable[int | None]) -> Tensor:
-        """Return ``tensor`` if it can be a sum over all those axes of ``before`` that it lacks.
+        """Return ``tensor`` after checking that it is a valid sum over axes.
 
-        Raise NotAProduct if one of its products lacks an axis that is summed over.
+        The axes summed over are those of ``before`` that ``tensor`` lacks. Raise NotAProduct if a product of ``tensor`` lacks one
+        of them.
         """
         kept = {self.of(label) for label in tensor.labels if label is not None}
         gone = {self.of(label) for label in before if label is not None} - kept
@@ -159,7 +160,7 @@ def _renamed(tensor: Tensor, new: Callable[[int], int]) -> Tensor:
 
 
 def multiplied(stacks: Stacks, product: Product, labels: tuple[int, ...], dtype: np.dtype, *, alone: bool) -> ir.Value:
-    """Return ``product`` for all steps, as a tensor [steps, *axes] whose ``axes`` broadcast to ``labels``.
+    """Return ``product`` for all steps, as a tensor [steps, *axes] that broadcasts to [steps, *labels].
 
     ``alone``: True if the result may have additional axes of size 1 when ``product`` has a single factor.
     """
