@@ -78,6 +78,7 @@ FLOORS = {
             "api",
             "benching",
             "explaining",
+            "passes",
             "cli",
             "__main__",
         ),
