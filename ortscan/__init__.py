@@ -12,18 +12,25 @@ if TYPE_CHECKING:
     from ortscan.benching import bench
     from ortscan.errors import OrtscanWarning
     from ortscan.explaining import explain
+    from ortscan.plugin.published_names import get_ep_name, get_ep_names, get_library_path
     from ortscan.plugin.register import register, register_plugin
     from ortscan.session.inference_session import InferenceSession
     from ortscan.session.patching import patched
-    from rewrites.base.errors import OrtscanError
+    from rewrites.base.errors import LimitExceeded, OptionError, OrtscanError, VerificationFailed
 
 __all__ = [
     "InferenceSession",
+    "LimitExceeded",
+    "OptionError",
     "OrtscanError",
     "OrtscanWarning",
+    "VerificationFailed",
     "__version__",
     "bench",
     "explain",
+    "get_ep_name",
+    "get_ep_names",
+    "get_library_path",
     "migrate",
     "optimize",
     "patched",
@@ -34,10 +41,16 @@ __all__ = [
 
 _HOMES = {
     "InferenceSession": "ortscan.session.inference_session",
+    "LimitExceeded": "rewrites.base.errors",
+    "OptionError": "rewrites.base.errors",
     "OrtscanError": "rewrites.base.errors",
     "OrtscanWarning": "ortscan.errors",
+    "VerificationFailed": "rewrites.base.errors",
     "bench": "ortscan.benching",
     "explain": "ortscan.explaining",
+    "get_ep_name": "ortscan.plugin.published_names",
+    "get_ep_names": "ortscan.plugin.published_names",
+    "get_library_path": "ortscan.plugin.published_names",
     "migrate": "ortscan.api",
     "optimize": "ortscan.api",
     "patched": "ortscan.session.patching",
@@ -50,6 +63,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     import importlib
 
+    if name == "passes":
+        return importlib.import_module("ortscan.passes")
     if name not in _HOMES:
         raise AttributeError(f"module 'ortscan' has no attribute '{name}'")
     try:

@@ -13,6 +13,7 @@ import onnx_ir as ir
 from ortscan.base.messages import quietly
 from ortscan.edge.border import wrap_errors
 from ortscan.edge.limited import limited
+from ortscan.edge.programs import ExportedProgram, accepting_programs
 from ortscan.migration import migrated
 from ortscan.modelio import AnyModel, LoadedModel, ModelLike, return_model, sealed
 from ortscan.modelio.reading import read_from_pipe
@@ -45,6 +46,7 @@ _OPTIONS = "        options: those of the page of options.\n"
 """The placeholder in the docstring of ``optimize``. ``described`` replaces it by the descriptions of all options."""
 
 _W = TypeVar("_W", bound=Callable[..., Any])
+_Program = TypeVar("_Program", bound=ExportedProgram)
 
 
 def described(work: _W) -> _W:
@@ -60,16 +62,19 @@ def optimize(model: ir.Model, *, report: Literal[True], **options: "Unpack[Optio
 @overload
 def optimize(model: _ProtoLike, *, report: Literal[True], **options: "Unpack[Options]") -> tuple[onnx.ModelProto, Report]: ...
 @overload
+def optimize(model: _Program, *, report: Literal[True], **options: "Unpack[Options]") -> tuple[_Program, Report]: ...
+@overload
 def optimize(model: ir.Model, *, report: Literal[False] = False, **options: "Unpack[Options]") -> ir.Model: ...
 @overload
 def optimize(model: _ProtoLike, *, report: Literal[False] = False, **options: "Unpack[Options]") -> onnx.ModelProto: ...
+@overload
+def optimize(model: _Program, *, report: Literal[False] = False, **options: "Unpack[Options]") -> _Program: ...
+@accepting_programs
 @limited
 @wrap_errors
 @quietly
 @described
-def optimize(
-    model: ModelLike, *, report: bool = False, **options: Any
-) -> onnx.ModelProto | ir.Model | tuple[onnx.ModelProto | ir.Model, Report]:
+def optimize(model: Any, *, report: bool = False, **options: Any) -> Any:
     """Return ``model`` without its removable loops.
 
     The outputs stay the same, but they may be rounded differently. For example, the new model may add numbers in another order.
@@ -80,9 +85,9 @@ def optimize(
         optimize("in.onnx", shapes={"x": [64, 1, 128]}, output="out.onnx")
 
     Args:
-        model: a path, bytes, a ModelProto or an onnx_ir Model. It is never changed. For an onnx_ir Model the result is an
-            onnx_ir Model, else a ModelProto. Without ``output``, the result contains all weights. It can then be serialised only if
-            it is smaller than 2 GB.
+        model: a path, bytes, a ModelProto, an onnx_ir Model or a torch ONNXProgram. It is never changed. The result is an onnx_ir
+            Model or an ONNXProgram if ``model`` is one, else a ModelProto. Without ``output``, the result contains all weights. It
+            can then be serialised only if it is smaller than 2 GB.
         report: also return the Report that ``explain`` returns, in a pair (model, report).
         options: those of the page of options.
 
@@ -112,11 +117,14 @@ def optimize(
 def migrate(model: ir.Model, opset: int | OpsetTarget, **options: "Unpack[MigrateOptions]") -> ir.Model: ...
 @overload
 def migrate(model: _ProtoLike, opset: int | OpsetTarget, **options: "Unpack[MigrateOptions]") -> onnx.ModelProto: ...
+@overload
+def migrate(model: _Program, opset: int | OpsetTarget, **options: "Unpack[MigrateOptions]") -> _Program: ...
+@accepting_programs
 @limited
 @wrap_errors
 @quietly
 def migrate(
-    model: ModelLike,
+    model: Any,
     opset: int | str,
     *,
     runtime: str | None = None,
@@ -124,7 +132,7 @@ def migrate(
     time_limit: float | None = None,
     memory_limit: int | None = None,
     output: str | os.PathLike[str] | None = None,
-) -> onnx.ModelProto | ir.Model:
+) -> Any:
     """Return ``model`` in another opset. The result computes the same numbers.
 
     An opset-8 Scan, which runs each row of the batch separately, becomes a current Scan over the whole batch. If an operator of its
@@ -161,6 +169,7 @@ def migrate(
         return return_model(loaded, output, None if is_sound else model)
 
 
+@accepting_programs
 @wrap_errors
 @quietly
 def verify(

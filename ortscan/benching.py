@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ortscan.api import optimize
 from ortscan.base.messages import quietly
 from ortscan.edge.border import wrap_errors
+from ortscan.edge.programs import accepting_programs
 from ortscan.modelio import ModelLike
 from ortscan.modelio.reading import read_from_pipe
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["bench"]
 
 
+@accepting_programs
 @wrap_errors
 @quietly
 def bench(

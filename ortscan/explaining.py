@@ -6,6 +6,7 @@ from ortscan.api import rewriting_of
 from ortscan.base.messages import quietly
 from ortscan.edge.border import wrap_errors
 from ortscan.edge.limited import limited
+from ortscan.edge.programs import accepting_programs
 from ortscan.modelio import ModelLike
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.option_types import check_flags
@@ -23,6 +24,7 @@ _WITHOUT_EFFECT = frozenset(("verify", "on_difference", "output"))
 """Options of ``optimize`` that have no effect here, because no model is returned."""
 
 
+@accepting_programs
 @limited
 @wrap_errors
 @quietly

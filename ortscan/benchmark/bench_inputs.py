@@ -67,7 +67,7 @@ def _sizes(name: Any, values: Any) -> list[int]:
 def check_effort(threads: Any, rounds: Any, seconds: Any) -> None:
     """Raise OptionError unless the numbers of threads, rounds and seconds are valid."""
     if not _is_within(threads, numbers.Integral, 0, _MOST_NUMBER):
-        raise OptionError(f"threads must be a whole number of 0 to {_MOST_CHOICES}, not {shown(threads)}.")
+        raise OptionError(f"threads must be a whole number of 0 to {_MOST_NUMBER}, not {shown(threads)}.")
     if not _is_within(rounds, numbers.Integral, 1, _MOST_NUMBER):
         raise OptionError(f"rounds must be a whole number of 1 to {_MOST_NUMBER}, not {shown(rounds)}.")
     if not _is_within(seconds, numbers.Real, 0, _MOST_SECONDS) or not seconds:

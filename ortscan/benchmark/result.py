@@ -134,6 +134,9 @@ class Bench:
         ]
         return "\n".join([*lines, *self.notes])
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def in_short(self) -> str:
         """Return the gain of the last model at each of the sizes: ``3.1 x faster (T=64, B=1)``."""
         return ", ".join(f"{gain(result.ratio())} ({result.label})" for result in self.results)

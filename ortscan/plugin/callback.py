@@ -63,7 +63,9 @@ def record_plan_requests() -> Iterator[list[PlanRequest]]:
 
 @functools.cache
 def answer_plan_requests(path: Path) -> None:
-    """Load the native library at ``path``, and make it request plans from this process."""
+    """Load the native library at ``path``, and make it request plans from this process. Repeated calls do nothing."""
+    if path in _answering:
+        return
     library = ctypes.CDLL(str(path))
     set_planner, answer = library.ortscan_set_planner, library.ortscan_answer
     set_planner.argtypes, set_planner.restype = [_CALLBACK], None
@@ -81,6 +83,7 @@ def answer_plan_requests(path: Path) -> None:
     callback = _CALLBACK(ask)
     set_planner(callback)
     _in_use.append(callback)
+    _answering.add(path)
     atexit.register(set_planner, _CALLBACK())
 
 
@@ -92,3 +95,5 @@ def _answer_and_record(model: bytes, title: str, requests: list[PlanRequest]) ->
 
 _in_use: list[Any] = []
 """References to the functions that libraries call, which must not be freed."""
+_answering: set[Path] = set()
+"""The paths of the libraries that request plans from this process."""

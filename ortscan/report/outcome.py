@@ -60,6 +60,9 @@ class Report(Outcome):
             lines.append(f"{plain(loop.where)}: {loop_line(loop)}{code}")
         return "\n".join(lines)
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def to_html(self) -> str:
         """Return the report as a self-contained HTML page."""
         return document(self.title, self._content())

@@ -18,7 +18,6 @@ __all__ = [
     "verification_html",
 ]
 
-
 _LONGEST_REASON = 120
 _MOST_CASES = 400
 """The most cases on an HTML page."""
@@ -142,6 +141,9 @@ class Verification:
 
     def __bool__(self) -> bool:
         return self.ok
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def summary(self) -> str:
         """Return one to three lines: the outcome, then the notes, then what was not tried."""

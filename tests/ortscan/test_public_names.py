@@ -125,3 +125,18 @@ def test_a_misspelled_keyword_is_told_what_was_meant() -> None:
     for call in (ortscan.bench, ortscan.optimize):
         with pytest.raises(TypeError, match=r"\(\) got an unexpected keyword argument 'shape', perhaps 'shapes' was meant"):
             call("m.onnx", shape={"x": (1, 2)})  # type: ignore[call-overload,operator]
+
+
+def test_printing_a_result_prints_its_summary(model: onnx.ModelProto) -> None:
+    after, report = ortscan.optimize(model, report=True)
+    for result in (report, ortscan.verify(model, after), ortscan.bench(model, after, rounds=1, seconds=0.1)):
+        assert str(result) == result.summary()
+        assert result.summary() not in repr(result)
+
+
+def test_the_errors_that_callers_catch_are_public(model: onnx.ModelProto) -> None:
+    with pytest.raises(ortscan.OptionError):
+        ortscan.optimize(model, target="gpus")  # type: ignore[call-overload]
+    with pytest.raises(ortscan.LimitExceeded):
+        ortscan.optimize(model, time_limit=1e-3)
+    assert issubclass(ortscan.VerificationFailed, ortscan.OrtscanError)

@@ -1,0 +1,3 @@
+"""Adapters for tools that load ortscan themselves. Each module imports its tool, so import it only where the tool is installed."""
+
+__all__: list[str] = []
