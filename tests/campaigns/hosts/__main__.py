@@ -1,6 +1,6 @@
 """Install tools of others beside ortscan, and run each by its own command: ``python -m tests.campaigns hosts [--only NAME]``.
 
-Each tool gets a fresh environment, so nothing of this environment is used but the sources of ortscan.
+Each tool gets a fresh environment. ortscan is installed there from a clone of what is committed, because a build writes into its folder.
 """
 
 import argparse
@@ -129,9 +129,10 @@ def main() -> None:
         if chosen not in (None, name):
             continue
         with tempfile.TemporaryDirectory(prefix=f"ortscan-{name}-") as folder:
-            environment = Path(folder)
+            environment, sources = Path(folder), Path(folder) / "sources"
             subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-            install = [environment / "bin" / "pip", "install", "--quiet", *packages, f"{ROOT}[cpu]"]
+            subprocess.run(["git", "clone", "--quiet", ROOT, sources], check=True)
+            install = [environment / "bin" / "pip", "install", "--quiet", *packages, f"{sources}[cpu]"]
             try:
                 subprocess.run(install, check=True)
                 run(environment)
