@@ -44,7 +44,10 @@ class RemoveLoops(ir.passes.FunctionalPass):
         return ir.passes.PassResult(result, modified=report.changed)
 
     def ensures(self, model: ir.Model) -> None:
-        """Raise ``PostconditionError`` if ``require_all`` is True and a loop is left. The message names the first loop."""
+        """Raise ``PostconditionError`` if ``require_all`` is True and a loop is left.
+
+        The message names the first loop that is left.
+        """
         if not self._require_all:
             return
         graphs = (model.graph, *(function.graph for function in model.functions.values()))

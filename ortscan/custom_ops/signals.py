@@ -47,9 +47,9 @@ class _Protection:
                 self.deliver()
 
     def take_over(self) -> None:
-        """Defer all current handlers, including handlers that were set during the run.
+        """Replace each signal handler by one that defers the call of the original handler.
 
-        If the main thread is not inside a run, do nothing.
+        Handlers that were set during the run are replaced too. If the main thread is not inside a run, do nothing.
         """
         if self.running:
             for number in _SIGNALS:

@@ -170,8 +170,8 @@ class _Drawing:
     def _add_edge(self, value: ir.Value, port: int) -> None:
         """Add an edge from the node that computes ``value`` to the node that is added next.
 
-        If the node that computes ``value`` is not drawn, add nothing. If the edge ends at a node inside the next node, ``port`` is
-        the index of this inner node; otherwise it is -1.
+        If the node that computes ``value`` is not drawn, add nothing. ``port``: the index of the node, drawn inside the next node,
+        at which the edge ends; -1 if the edge ends at the next node itself.
         """
         if value in self._sources:
             source, leaves = self._sources[value]

@@ -1,6 +1,7 @@
-"""A pass for Olive. ``olive run --config run.json --package-config olive.json`` finds it, if ``olive.json`` names this module.
+"""A pass for Olive, ``OrtscanOptimize``.
 
-``package_config`` returns the content of ``olive.json``. It has all passes of Olive, and ``OrtscanOptimize``.
+``olive run --config run.json --package-config olive.json`` finds the pass if ``olive.json`` names this module. ``package_config``
+returns the content of ``olive.json``. It lists all passes of Olive, and ``OrtscanOptimize``.
 """
 
 import json
@@ -20,7 +21,10 @@ _NAME = "OrtscanOptimize"
 
 
 class OrtscanOptimize(Pass):  # type: ignore[misc]
-    """Takes Scan and Loop out of an ONNX model, as ``ortscan.optimize`` does. ``options`` are the options of ``optimize``."""
+    """Takes Scan and Loop out of an ONNX model, as ``ortscan.optimize`` does.
+
+    The setting ``options`` holds the options of ``optimize``.
+    """
 
     @classmethod
     def _default_config(cls, accelerator_spec: AcceleratorSpec) -> dict[str, Any]:
@@ -39,7 +43,10 @@ class OrtscanOptimize(Pass):  # type: ignore[misc]
 
 
 def package_config() -> dict[str, Any]:
-    """Return Olive's own package configuration with the pass ``OrtscanOptimize`` added, as a dict that can be written as JSON."""
+    """Return Olive's own package configuration with the pass ``OrtscanOptimize`` added.
+
+    The result is a dict that can be written as JSON.
+    """
     config: dict[str, Any] = json.loads(Path(OlivePackageConfig.get_default_config_path()).read_text(encoding="utf-8"))
     everything = {"supported_providers": ["*"], "supported_accelerators": ["*"], "supported_precisions": ["*"]}
     config["passes"][_NAME] = {"module_path": f"{__name__}.{_NAME}", **everything}

@@ -1,6 +1,7 @@
-"""A runner for ``polygraphy run``: ``polygraphy run model.onnx --onnxrt --ortscan`` compares a session of ortscan with onnxruntime.
+"""A runner for ``polygraphy run`` that runs a session of ortscan.
 
-polygraphy finds ``argument_groups`` through the entry point ``polygraphy.run.plugins``.
+``polygraphy run model.onnx --onnxrt --ortscan`` compares a session of ortscan with onnxruntime. polygraphy finds
+``argument_groups`` through the entry point ``polygraphy.run.plugins``.
 """
 
 from typing import Any
@@ -37,7 +38,10 @@ def argument_groups() -> list[Any]:
 
 
 def ortscan_runner(path: str) -> Any:
-    """Return a runner of polygraphy that optimises the model at ``path`` when it is activated, and runs the result."""
+    """Return a runner of polygraphy that runs the optimised model.
+
+    When the runner is activated, it optimises the model at ``path``.
+    """
     from ortscan.session.inference_session import InferenceSession
 
     return OnnxrtRunner(lambda: InferenceSession(path), name="ortscan")

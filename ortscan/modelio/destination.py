@@ -164,9 +164,10 @@ class Replacement:
 
     @property
     def is_done(self) -> bool:
-        """True if all files are at their destinations.
+        """Return True if all files are at their destinations.
 
-        This checks the disk, because an interrupt may occur after the last step.
+        This property looks at the disk. A flag could be wrong: an interrupt may occur after the last file was moved, and before
+        the flag is set.
         """
         if self._was_done is not None:
             return self._was_done

@@ -1,7 +1,7 @@
 """Normalise models that are valid but written in an unusual way. Every function works in place.
 
-* Nodes are sorted. onnxruntime accepts main graphs in any order, but ``onnx_ir`` cannot clone an unsorted body correctly: the clone
-  would read values of the original.
+* Nodes are sorted, although onnxruntime accepts main graphs in any order. If ``onnx_ir`` clones the unsorted body of a loop, nodes
+  of the clone read values of the original body.
 * Negative sizes, which some exporters write for free sizes, become unknown.
 * Outputs that are declared several times, as in ``body (i, bool c) => (c, y)``, get the first type, as in onnxruntime. ``onnx_ir``
   uses the last type.

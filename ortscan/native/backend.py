@@ -207,7 +207,7 @@ def moved(source: str) -> str:
 
 
 def _names(tree: ast.Module) -> Iterator[tuple[int, int, int]]:
-    """Yield (line, first byte, byte after the last) for each name of a module of ``rewrites``."""
+    """Yield (line, start, end) of each name of a ``rewrites`` module, the last two as byte offsets."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and _is_ours(node.module or ""):
             start = node.col_offset + len("from ")

@@ -1,4 +1,8 @@
-"""The installed onnxruntime: its age, the newest opset and IR version it loads, and checks of opsets."""
+"""Find out what the installed onnxruntime supports.
+
+This module compares the version of onnxruntime with the oldest tested version. It finds the newest opset and the newest IR version
+that onnxruntime loads, and checks that an opset is supported.
+"""
 
 import functools
 import numbers

@@ -66,7 +66,7 @@ def rewrite_soundly(
 
     Raises:
         Exception: an error that is due to the model or to options. No patch is taken back because of such an error. Examples are
-            errors that also occur without patches, and all errors if the original model is invalid.
+            errors that occur even without patches, and all errors if the original model is invalid.
     """
     search = _Search(rewrite, find_fault, is_valid)
     tried = search.attempt(stop_after)

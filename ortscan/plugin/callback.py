@@ -63,7 +63,10 @@ def record_plan_requests() -> Iterator[list[PlanRequest]]:
 
 @functools.cache
 def answer_plan_requests(path: Path) -> None:
-    """Load the native library at ``path``, and make it request plans from this process. Repeated calls do nothing."""
+    """Load the native library at ``path``, and make it request plans from this process.
+
+    Repeated calls do nothing.
+    """
     if path in _answering:
         return
     library = ctypes.CDLL(str(path))

@@ -203,10 +203,10 @@ class InferenceSession(Running):
         self._ortscan_python_ops = prepared.python_ops
 
     def _ortscan_refuse(self, problem: Exception, arguments: tuple[Any, ...]) -> NoReturn:
-        """Raise an OrtscanError with the message of ``problem``, the reason why the model was not optimised.
+        """Raise an OrtscanError that says why the model could not be optimised. ``problem`` is the reason.
 
-        The constructor of onnxruntime's class would catch an error of another type, and retry with other providers. If ``problem``
-        is an OSError, onnxruntime first opens the original. If that fails too, onnxruntime's error is raised instead.
+        On errors of other types, onnxruntime's constructor would retry with other providers. If ``problem`` is an OSError, first
+        open the original with onnxruntime. If this fails too, raise onnxruntime's error instead.
         """
         if isinstance(problem, OSError):
             with own_sessions():

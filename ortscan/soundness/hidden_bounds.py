@@ -7,8 +7,8 @@ Suppose that a Slice reads a vector of sizes, and that its ``start`` is unknown.
 a wrong size of ``part``. If ``part`` is the shape of another value, onnx infers a wrong rank of that value. onnx does not infer the
 size of a Compress, so it infers no rank if a Compress computes ``start_1``.
 
-In the original, a Loop or an If may hide the wrong rank from onnx. In the rewritten model, onnx would reject declared shapes,
-although these declarations are right.
+onnx then rejects the rewritten model, because the wrong rank contradicts a declared shape. The declared shape is right. onnx may
+accept the original nevertheless, because it does not notice this contradiction in a Loop or an If.
 
 Works around ONNX-SLICE-UNKNOWN-BOUNDS.
 """

@@ -43,7 +43,10 @@ def reads(node: ir.Node) -> list[ir.Value]:
 
 
 def varying_values(body: ir.Graph, seeds: Iterable[ir.Value]) -> set[ir.Value]:
-    """Return ``seeds`` and every value of ``body`` that is computed from a seed. ``body`` is in topological order."""
+    """Return ``seeds`` and every value of ``body`` that is computed from a seed.
+
+    ``body`` must be in topological order.
+    """
     varying = set(seeds)
     for node in body:
         if any(value in varying for value in reads(node)):
@@ -121,9 +124,9 @@ def unread_in_loop(loop: Loop) -> list[ir.Node]:
 def must_stay(loop: Loop) -> list[ir.Node]:
     """Return the nodes in the body of ``loop`` that must stay even if nothing reads their outputs.
 
-    Such nodes exist only in a Loop whose condition may be an empty tensor: all nodes that may fail. If a node fails, the run ends
-    before onnxruntime reads the empty condition. If the condition is known to have one element, or if it never stops the Loop,
-    return no nodes.
+    If the condition of a Loop may be an empty tensor, all nodes that may fail must stay. A node that fails ends the run before
+    onnxruntime reads the empty condition. For all other loops, return an empty list. These are Scans, Loops whose condition is
+    known to have one element, and Loops that their condition never stops.
     """
     if not isinstance(loop, LoopView) or loop.never_stops_early or static_dims(loop.condition_out) in ((), (1,)):
         return []

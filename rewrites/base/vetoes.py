@@ -1,7 +1,7 @@
 """Vetoes. Each veto forbids a rule to change a certain loop or node, or all loops and nodes.
 
-A veto says that a result of the rule was wrong, that the runtime cannot run the result, or that the rule itself failed. If a rule
-fails with an exception, ``Vetoes.blaming`` creates the veto.
+A veto has one of three causes: a result of the rule was wrong, the runtime cannot run a result of the rule, or the rule raised an
+exception because of a defect in the rule. ``Vetoes.blaming`` creates the vetoes for exceptions.
 """
 
 from collections.abc import Iterator, Sequence

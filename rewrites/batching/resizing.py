@@ -90,9 +90,10 @@ def _keeps_first_size(call: Call, rank: int) -> bool:
 
 
 def _with_folded_sizes(call: Call, values: list[ir.Value | None]) -> list[ir.Value | None]:
-    """Return the operands ``values`` of a Resize, adapted to data with the steps merged into axis 0.
+    """Return the operands ``values`` of a Resize, changed for data whose steps are merged into axis 0.
 
-    If the operand for new sizes is present, its first element becomes the size of axis 0 after the merge.
+    Only the operand for new sizes changes: its first element becomes the size of the merged axis 0. If this operand is absent,
+    return ``values`` unchanged.
     """
     if len(values) < 4 or values[3] is None:
         return values

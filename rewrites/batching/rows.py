@@ -48,7 +48,11 @@ def each_row(call: Call) -> Sequence[Result]:
 
 @rule("FeatureVectorizer", domain=_ML)
 def joined_features(call: Call) -> Sequence[Result]:
-    """Emit the node with the steps merged into its rows. It concatenates the features of several inputs."""
+    """Emit one FeatureVectorizer for all steps.
+
+    Each of its inputs has the rows of all steps, [steps * rows, features]. A FeatureVectorizer concatenates the features of several
+    inputs.
+    """
     if any(call.rank(index) != 2 for index in range(len(call.operands))):
         raise call.refuse("NO-BATCHING-RULE", "inputs that are not rows of features")
     values = [fold_operand(call, index) for index in range(len(call.operands))]

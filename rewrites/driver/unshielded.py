@@ -73,9 +73,10 @@ class CrashCandidates:
     def guard_exposed(self, ctx: Context, apply_patch: ApplyPatch) -> list[NodeReport]:
         """Put an If around each node that may crash in the rewritten model of ``ctx``.
 
-        Return a report on each of these nodes. All nodes of ``recurrent`` and ``other_fragile`` may crash if a node of
-        ``rejecting`` was removed or is unread. Otherwise, only the nodes that a rule moved out of a loop may crash. A node of
-        ``other_fragile`` inside a loop gets no If.
+        Return a report on each of these nodes. In the original model, an error of a node in ``rejecting`` may have ended the run
+        before another node crashed. If such a node was removed or is unread, its error no longer ends the run. Then all nodes of
+        ``recurrent`` and ``other_fragile`` may crash. Otherwise, only the nodes that a rule moved out of a loop may crash. A node
+        of ``other_fragile`` inside a loop gets no If.
         """
         graph = ctx.model.graph
         now = dict(_with_loop_depths(graph, 0)) if self.depths else {}

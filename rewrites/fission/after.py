@@ -169,7 +169,7 @@ def _worth_moving(loop: ScanView, nodes: list[ir.Node], sizes: StepSizes, before
 
 
 def _usable_as_stacks(loop: ScanView, before: MovedBefore) -> list[ScanOutput]:
-    """Return the scan outputs that are stacks in the order of ``before.stacks``, with the steps as axis 0."""
+    """Return the scan outputs whose axis 0 is the steps, in the same direction as in ``before.stacks``."""
     return [output for output in loop.scan_outputs if output.reverse == before.stacks.backwards and output.axis == 0]
 
 

@@ -23,7 +23,7 @@ _END = 2**63 - 1
 
 
 class Stacks(Emission):
-    """Emits the nodes that compute the stacks of body values of ``loop``, into ``build``.
+    """Emits nodes into ``build`` that compute the stacks of body values of ``loop``.
 
     ``backwards``: True if index 0 of each stack holds the last step.
     """

@@ -129,7 +129,10 @@ CONDITION_OF_STEPS = Mark[bool]("ortscan.has_steps")  # on a branch: it runs for
 
 
 def hand_on(old: ir.Node, new: ir.Node) -> None:
-    """Give ``new`` the report entry of ``old``, because both replace the same loop of the original model."""
+    """Attach the report entry of ``old`` to ``new``.
+
+    Call this function if ``new`` replaces ``old``, so that the entry of a loop in the original model follows the loop.
+    """
     entry = REPORT.of(old)
     if entry is not None:
         REPORT.put(new, entry)

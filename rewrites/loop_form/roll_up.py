@@ -84,7 +84,7 @@ class _RolledBody:
         return self.values[operand.column]
 
     def _row(self, rows: Rows) -> ir.Value:
-        """Return the body value that holds one of ``rows`` in each step: a scan input."""
+        """Return a body value, read from a scan input, that holds the next of ``rows`` in each step."""
         family, steps = rows.family, self.chain.steps
         if rows not in self.scanned:
             lowest, width = rows.first - (steps - 1 if rows.backwards else 0), family.width or 1

@@ -73,7 +73,10 @@ class LoopView:
 
     @classmethod
     def of(cls, node: ir.Node, opset: int) -> "LoopView":
-        """Return the view of a Loop node. If it is invalid, raise MalformedLoop, which names the node and the field."""
+        """Return the view of a Loop node.
+
+        If the node is invalid, raise MalformedLoop, which names the node and the field.
+        """
         del opset
         body = body_of(node)
         if len(node.inputs) < 2:

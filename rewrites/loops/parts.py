@@ -1,6 +1,7 @@
-"""Parts and checks that the views of Scan and Loop share. A part pairs a value of the body with a value outside.
+"""Parts and checks that the views of Scan and Loop share.
 
-A failed check raises MalformedLoop with a sentence that names the node and the field.
+A part pairs a value of the body with a value outside. A failed check raises MalformedLoop with a sentence that names the node and
+the field.
 """
 
 from collections.abc import Sequence

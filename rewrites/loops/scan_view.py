@@ -1,6 +1,7 @@
-"""The view of a Scan, for all versions of the operator: 8 (batched, with sequence_lens) and 9, 11, 16, 19, 21, 23, 24, 25.
+"""The view of a Scan, for all versions of the operator.
 
-Sources: the specifications of Scan-8 to Scan-25. The checks agree with the shape inference in onnx/defs/controlflow.
+The versions are 8 (batched, with sequence_lens), 9, 11, 16, 19, 21, 23, 24 and 25. Sources: the specifications of Scan-8 to
+Scan-25. The checks agree with the shape inference in onnx/defs/controlflow.
 
 Works around ORT-SCAN-NO-STEPS.
 """
@@ -66,7 +67,10 @@ class ScanView:
 
     @classmethod
     def of(cls, node: ir.Node, opset: int) -> "ScanView":
-        """Return the view of a Scan node. If it is invalid, raise MalformedLoop, which names the node and the field."""
+        """Return the view of a Scan node.
+
+        If the node is invalid, raise MalformedLoop, which names the node and the field.
+        """
         body = body_of(node)
         batched = opset < 9
         first = 1 if batched else 0

@@ -1,6 +1,7 @@
-"""Finds the walk of a step: the nested loops over axes that compute it.
+"""Finds the nested loops that compute a step of a plan. These loops are called the walk of the step.
 
-Axes of size 1 are dropped, and neighbouring axes are merged where strides allow it, so that there are few loops.
+Each loop runs over one axis. To keep the number of loops small, axes of size 1 are dropped, and neighbouring axes are merged if
+their strides allow it.
 """
 
 import math

@@ -238,7 +238,7 @@ def _blocks_scan(
 
 
 def _slice_steps(build: Builder, scan: ScanInput, start: ir.Value | None, end: ir.Value | None) -> ir.Value:
-    """Return the rows that ``scan`` reads in steps ``start`` (not 0) to ``end`` - 1. None means no limit."""
+    """Return the rows of the steps ``start`` to ``end`` - 1. None means no limit. ``start`` must not be 0."""
     if scan.reverse:
         start, end = (None if step is None else build.op("Neg", step) for step in (end, start))
     first = build.const([0]) if start is None else start

@@ -6,9 +6,9 @@ onnxruntime does not handle these inputs correctly. It aborts if the batch of a 
 ``sequence_lens`` has no steps. An LSTM without ``sequence_lens`` and without steps returns uninitialised memory as its cell state.
 An RNN without steps returns zeros, although its definition says that it returns the initial state.
 
-The rule applies to a node if two conditions hold: onnxruntime can run the node only because of a rewrite, and the number of steps
-or rows may be 0. A node with the mark ``UNSHIELDED`` had no protection in the original model. The rule protects such a node only
-from sizes on which onnxruntime aborts.
+The rule applies to a node if two conditions hold. First, onnxruntime could not run the original node, and runs this node only
+because an earlier rule or a migration changed it. Second, the number of steps or rows may be 0. A node with the mark ``UNSHIELDED``
+had no protection in the original model. The rule protects such a node only from sizes on which onnxruntime aborts.
 
 Works around ORT-RNN-NO-STEPS, ORT-GRU-NO-STEPS, ORT-LSTM-NO-STEPS and ORT-RECURRENT-NO-ROWS.
 """
@@ -23,7 +23,7 @@ __all__ = ["RULE", "check"]
 
 
 def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
-    """Return a patch if a size may be 0 and onnxruntime can run the node only because of a rewrite."""
+    """Return a patch if there may be no steps or rows, and onnxruntime could not run the original node."""
     return guard_with_if(view, ctx) if WAS_REFUSED.on(view.node) else NOTHING_HERE
 
 

@@ -206,7 +206,7 @@ def _axis_after(node: ir.Node, value: ir.Value, axis: int) -> int | None:
 
 
 def _reads_start(node: ir.Node, value: ir.Value, axis: int, length: int | None, opset: int, end_reads: _EndReads) -> bool | None:
-    """Return True if ``node`` reads only the first element along ``axis``, False if only the last, else None."""
+    """Return True if ``node`` reads only element 0 along ``axis``, False if only the last, else None."""
     rank = rank_of(value)
     if rank is None:
         return None

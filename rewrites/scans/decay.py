@@ -168,8 +168,7 @@ class Decay:
 class DecayBlocks:
     """Emits the nodes that compute a state with a constant decay in all steps.
 
-    The rank of the state must be known. Tensors are [rows, numbers], or [numbers, rows] if a state has few numbers, because short
-    last axes broadcast slowly.
+    The rank of the state must be known. Tensors [rows, numbers] with few numbers are transposed: short last axes broadcast slowly.
     """
 
     def __init__(self, build: Builder, state: State, decay: Decay) -> None:
@@ -229,7 +228,8 @@ class DecayBlocks:
         return self._powers_constant(power[None], False) if power.ndim else self._build.const(power)
 
     def _powers_constant(self, powers: np.ndarray, is_transposed: bool) -> ir.Value:
-        """Return a factor of ``Decay.powers`` as a constant. Axis 0 of ``powers`` is the row within a block."""
+        """Return ``powers``, one factor from ``Decay.powers``, as a constant. Axis 0 is the row in a block."""
+        # the constant multiplies tensors [blocks, rows, numbers], or [rows, numbers, blocks] if is_transposed
         count = len(powers)
         wide = powers.reshape(count, *[1] * (len(self._dims) + 1 - powers.ndim), *powers.shape[1:])
         if powers.ndim > 1 and self._known is None:

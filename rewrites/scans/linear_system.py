@@ -189,7 +189,7 @@ class _Responses:
         return np.concatenate([self.added(steps), self.powers[steps]])
 
     def added_bias(self, steps: int) -> np.ndarray:
-        """Return the part of the states after ``steps`` steps that comes from ``state_bias``."""
+        """Return the part of the states after ``steps`` steps that comes from adding ``state_bias``."""
         added: np.ndarray = (self._system.state_bias @ self.powers[:steps]).sum(0)
         return added
 

@@ -89,9 +89,10 @@ class _Paths:
                 self._operands.setdefault(formal, []).extend(node.inputs)
 
     def owners_by_product(self) -> Iterator[set[ir.Graph | ir.Function]]:
-        """Yield, for each product that reads a Transpose through a Cast, the owners of the nodes above it.
+        """Yield a set of owners for each product that reads a Transpose through a Cast.
 
-        The owner of a node is the main graph or the function that contains it. The product itself counts too.
+        The owner of a node is the main graph or the function that contains the node. The set holds the owner of the product, and
+        the owners of all nodes on paths up from the product.
         """
         for node, owner in self._owners.items():
             owners = self._owners_on_paths(node) if is_product(node) else set()

@@ -95,9 +95,9 @@ def _find_shape_source(shape: ir.Node) -> _ShapeSource | None:
 
 
 def _needs_only_shape(user: ir.Node, is_intermediate: bool) -> bool:
-    """Return True if ``user`` is a Shape node, which needs only the shape of its operand.
+    """Return True if ``user`` needs only the shape of its operand.
 
-    ``is_intermediate``: True to accept other nodes too, if only the shape of their result is read.
+    A Shape node does. If ``is_intermediate``, so does a node whose only output is read only for its shape.
     """
     return user.op_type == "Shape" or (is_intermediate and len(user.outputs) == 1 and _only_shape_is_read(user.outputs[0]))
 

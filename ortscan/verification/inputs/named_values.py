@@ -1,7 +1,6 @@
-"""Find named values: constants in a model at which its behaviour changes.
+"""Find named values: the constants in a model at which the behaviour of the model changes.
 
-Examples of such constants are a number with which the model compares an input, a key of a table, a limit of a Clip, and 0.5 for a
-Round:
+Examples are a number with which the model compares an input, a key of a table, a limit of a Clip, and 0.5 for a Round:
 
     c = Equal(ids, 50256)                    ->   50256 for ids, and 50257, 50255
     s = Mul(x, 2)   c = Greater(s, 10)       ->   5 for x, and a little more and less

@@ -211,7 +211,7 @@ def _role_at(node: ir.Node, position: int, kind: ir.DataType | None, analysis: A
 def _values_with_elements_of(node: ir.Node, position: int, analysis: Analysis) -> list[ir.Value]:
     """Return the values whose elements come from the input of ``node`` at ``position``.
 
-    If ``node`` is a loop, this is an input of its body. Otherwise, these are outputs of ``node``.
+    For a loop, return the matching input of its body. For any other node, return outputs of ``node``.
     """
     if node.op_type in ("Scan", "Loop"):
         body = node.attributes["body"].as_graph()

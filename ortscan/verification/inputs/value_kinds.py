@@ -99,10 +99,11 @@ def value_kinds(
 
 
 def steady_kinds(missing: Sequence[SessionSpec]) -> list[str]:
-    """Return the kinds "steady" and "steady across", if a float input in ``missing`` has enough axes.
+    """Return the kinds of values, constant along one axis, for which a float input has enough axes.
 
-    Values of the kind "steady" are constant along the first axis. Values of the kind "steady across" are constant along the second
-    axis. One of these axes is often the axis of steps. A loop then adds the same value in each step, and the sum may overflow.
+    Values of the kind "steady" are constant along the first axis. They need at least 2 axes. Values of the kind "steady across" are
+    constant along the second axis. They need at least 3 axes. One of these two axes is often the axis of steps. If the values are
+    constant along it, a loop adds the same value in each step, and the sum may overflow.
     """
     deepest = max((len(spec.dims or ()) for spec in missing if spec.elem_type in FLOATS), default=0)
     return [kind for kind, rank in (("steady", 2), ("steady across", 3)) if deepest >= rank]

@@ -169,10 +169,11 @@ def _smallest(search: _SizeSearch, row: _Row, usual: _Row, classes: Sequence[Seq
 
 
 def rows_by_numbers(message: str, row: _Row, free: Sequence[int]) -> Iterator[_Row]:
-    """Yield rows to try after ``row`` was rejected with ``message``. They use the numbers in the message.
+    """Yield the rows to try next, after the original rejected ``row`` with ``message``.
 
-    In the first rows, two sizes of ``row`` become equal if both occur in the message. In the other rows, the size at one position
-    is increased to a number in the message, or to such a number plus 1. Only the sizes at the positions ``free`` are changed.
+    A row is a choice of sizes, one for each dimension. The numbers in the message determine the new rows. In the first rows, two
+    sizes of ``row`` become equal if both occur in the message. In the other rows, one size is increased to a number in the message,
+    or to such a number plus 1. Only the sizes at the positions ``free`` are changed.
     """
     numbers = list(dict.fromkeys(int(number) for number in _NUMBER.findall(_QUOTED.sub("", message))))[:_MOST_NUMBERS]
     for first, second in combinations(free, 2):

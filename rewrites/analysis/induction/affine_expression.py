@@ -82,7 +82,7 @@ class AffineExpression:
 
     @classmethod
     def dim(cls, value: ir.Value, axis: int) -> "AffineExpression":
-        """Return the dimension of ``value`` along ``axis``: a number or a symbol. The rank of ``value`` must be known."""
+        """Return the dimension along ``axis`` of ``value``, whose rank is known: a number or a symbol."""
         assert value.shape is not None
         dim = value.shape[axis]
         if isinstance(dim, int):

@@ -62,7 +62,10 @@ def known_sizes(output: ScanOutput) -> Sizes | None:
 
 
 def declare_sizes_without_steps(graph: ir.Graph, names: Names) -> None:
-    """In all bodies of Loops, declare the recorded sizes that shape inference can no longer derive."""
+    """Declare the recorded sizes of stacked results if shape inference can no longer derive them.
+
+    The declarations are put on the body outputs of all Loops in ``graph``.
+    """
     for loop in _loops(graph):
         for i, output in enumerate(loop.scan_outputs, start=1 + len(loop.states)):
             known, value, shape = known_sizes(output), output.inner, output.inner.shape

@@ -62,9 +62,10 @@ def hide_unknown_bounds(proto: onnx.ModelProto) -> None:
 
 
 def _compress_unknown_starts(body: onnx.GraphProto | onnx.FunctionProto) -> None:
-    """Read unknown starts of Slices in a function through a Compress, because onnx does not infer the size of its result.
+    """Compute the unknown starts of Slices in a function by a Compress.
 
-    A function cannot get a new input for them.
+    onnx does not infer the size of the result of a Compress. A new input would hide the starts as well, but a function cannot get a
+    new input.
     """
     known = constants_of(body)
     nodes: list[onnx.NodeProto] = []

@@ -1,5 +1,8 @@
 """Converts attributes that changed their name, type or default, and drops removed attributes.
 
+Each row starts with an opset. On the left is the operator before this opset, on the right from this opset on. An arrow to the right
+is a conversion to a newer opset, and an arrow to the left is a conversion to an older opset:
+
     6    Cast <to = "FLOAT"> (x)                      ->  Cast <to = 1> (x)
     2    LpPool <p = 2.0> (x)                         ->  LpPool <p = 2> (x)
     7    LSTM <output_sequence = 1> (x, w, r)         ->  LSTM (x, w, r)                  (absent outputs have no name)

@@ -57,9 +57,10 @@ def _try_shapes(loop: ScanView, input_shapes: _Shapes, ctx: Context) -> list[_Sh
 
     Returns:
         * None if a state may change its shape for these input shapes.
-        * An empty list if the body fails for these input shapes, or if no state changes its shape.
-        * Otherwise a list of other input shapes to try. A node requires that some sizes are equal (or 0), and they are so in
-          each of these input shapes.
+        * An empty list if no state changes its shape. A body that fails for these input shapes counts as such a body, because only
+          steps that do not fail matter.
+        * A list of other input shapes to try next if a node requires that some sizes are equal (or 0). Each item of the list is
+          ``input_shapes`` with two of these sizes made equal (or one set to 0).
     """
     fails = False
 

@@ -1,11 +1,13 @@
-"""Splits the case of a single step off an opset-8 Scan whose steps may change the shape of a state.
+"""Converts an opset-8 Scan with a single step, if the step may change the shape of a state.
 
     Scan-8(lens, h0, xs) body    ->    If each row has exactly one step: Scan(h0, the first slices of xs) body    over the rows
                                        else:                             Scan-8(lens, h0, xs) body
 
-onnxruntime accepts a step that changes the shape of a state only in an opset-8 Scan with a single step. In a Scan of a later opset,
-it refuses even a single such step. Masks for rows of different lengths are impossible too, because they select between the states
-before and after a step, and both states must have the same shape.
+An If separates this case from the case of several steps. onnxruntime accepts a step that changes the shape of a state only in an
+opset-8 Scan with a single step. In a Scan of a later opset, onnxruntime refuses even a single such step.
+
+The usual conversion (see ``row.py``) cannot be used either. If rows have different lengths, it adds a mask that selects between the
+state before a step and the state after the step. Both states must then have the same shape.
 
 Works around ORT-SCAN-CHANGING-STATE.
 """

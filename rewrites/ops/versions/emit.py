@@ -1,4 +1,6 @@
-"""Emits operators in the opset of the builder (8 to 28), also for types for which onnxruntime has no kernel.
+"""Emits operators in the opset of the builder, which may be 8 to 28.
+
+The emitted nodes also work for types for which onnxruntime has no kernel of the operator.
 
 Works around ORT-SHARED-MEMORY, ONNX-SLICE-10-NAMES, ORT-WHERE-TYPES and ORT-GATHER-AT-RANGE.
 """

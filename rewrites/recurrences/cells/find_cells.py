@@ -91,8 +91,8 @@ def _cells(reading: Interpretation) -> Iterator[Cell]:
 def _elman(candidate: Candidate) -> Cell | None:
     """Return the Elman RNN whose hidden state is the state of ``candidate``, or None.
 
-    If f is linear, R must have no zeros. Where R is 0, the body may compute a unit without reading another unit. But the native
-    node multiplies all units by R: if the other unit becomes infinite, its product with 0 makes the first unit NaN.
+    If f is linear, R must have no zeros. Suppose that the weight from unit j to unit i is 0. The body may then compute unit i
+    without reading unit j. The native node reads unit j and multiplies it by 0. If unit j is infinite, unit i becomes NaN.
     """
     activation = gate(candidate.next)
     weights = None if activation is None else candidate.weights(activation.of)

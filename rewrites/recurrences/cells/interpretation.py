@@ -139,7 +139,7 @@ class Interpretation(Reading):
 
     @property
     def inputs(self) -> list[tuple[Hashable, Scanned]]:
-        """The scanned sources from which the body's scan inputs are computed, with their keys."""
+        """Return the scanned sources of the body's scan inputs, each as a tuple (key, source)."""
         slices = [self.features(scan.inner) for scan in self.loop.scan_inputs]
         used = {key for features in slices if features is not None for run in features.runs for key in run.affine.terms}
         return [(key, scanned) for key, scanned in self.scanned.items() if key in used]

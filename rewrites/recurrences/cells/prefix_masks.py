@@ -42,9 +42,9 @@ def lengths_behind(mask: ir.Value, opset: int) -> ir.Value | None:
 
 
 def _axis_before(node: ir.Node, axis: int, opset: int) -> int | None:
-    """Return the axis of the input of ``node`` that becomes ``axis`` of the output.
+    """Return the axis of the input of ``node`` that becomes ``axis``, the axis of steps, of its output.
 
-    Return None if this axis is unknown, or if ``node`` is a Slice that may do more than cut off the last steps.
+    Return None if the axis is unknown. Also return None if ``node`` is a Slice, unless it keeps a number of steps from step 0 on.
     """
     source = node.inputs[0]
     rank = None if source is None else rank_of(source)

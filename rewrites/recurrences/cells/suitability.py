@@ -144,9 +144,10 @@ def _count(rows: int | None) -> str:
 
 
 def _fewest_steps(cell: Cell) -> int:
-    """Return the number of steps from which on a native node saves more time than copying weights takes.
+    """Return the smallest number of steps for which a native node is worth the copies of run-time weights.
 
-    Run-time weights are copied once in each run. The node saves time in each step.
+    The copies take time once in each run. The native node saves time in each step. From the returned number of steps on, it saves
+    at least as much time as the copies take.
     """
     work = [recipe.work for recipe in cell.recipes.values()]
     copied, picked = sum(blocks for blocks, _ in work), sum(single for _, single in work)

@@ -126,9 +126,9 @@ class _TermReader:
         self.sums = False
 
     def terms(self, value: ir.Value | None) -> dict[ir.Value, Numbers] | None:
-        """Return the terms of ``value`` as a dictionary from the state or other body value to its factor.
+        """Return the terms whose sum is ``value``, or None if ``value`` is no such sum.
 
-        Return None if ``value`` is not a sum of such terms.
+        Each term is a value times a factor. The result maps the value, which is the state or another body value, to the factor.
         """
         value = through_identity(value)
         unit = Numbers(lambda steps: steps * 0 + 1)

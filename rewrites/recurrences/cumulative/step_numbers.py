@@ -138,9 +138,10 @@ class StepNumbers:
         return _computed(node, lambda operand: self._rows(operand, backwards, depth + 1))
 
     def _counted(self, node: ir.Node, backwards: bool) -> Numbers | None:
-        """Return the rows of ``node``, a CumSum, as a function of the step number.
+        """Return the results of ``node``, a CumSum, as a function of the step number.
 
-        The summed rows must all hold the same number, except perhaps the first row. Otherwise, return None.
+        All rows that the CumSum adds up must hold the same number. Only the first row may hold another number. If the rows differ
+        in another way, return None.
         """
         summed, axis = through_identity(node.inputs[0]), self._constants.of(node.inputs[1])
         if summed is None or axis is None or axis.any() or bool(node.attributes.get_int("reverse", 0)) != backwards:

@@ -194,11 +194,12 @@ def _computed(
     reader: DecayReader,
     dtype: np.dtype,
 ) -> np.ndarray:
-    """Evaluate ``root``, a value of the body or a drive, in numpy with the operators of the body.
+    """Evaluate ``root`` in numpy, with the operators of the body.
 
     Args:
+        root: A value of the body, or a drive: the part of a value that does not depend on the states (see ``Drive``).
         operands: Function that returns the operands of a value or drive.
-        inputs: The numbers of the state and of the other values without operands. Constants may be omitted.
+        inputs: Maps the values at which the evaluation starts to arrays, for example the state. Constants may be omitted.
     """
     known = dict[_Part, np.ndarray]()
     for part in postorder([root], operands):

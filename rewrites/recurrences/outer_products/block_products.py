@@ -48,8 +48,8 @@ class BlockWeights:
 def constant_weights(build: Builder, decay: np.ndarray | None, length: int, dtype: np.dtype) -> BlockWeights:
     """Return the weights of a block of ``length`` steps for a constant ``decay`` [heads].
 
-    The weights have one entry for each head along axis 0. If ``decay`` is None, nothing decays. Then ``within`` is the only weight,
-    and is [t, s].
+    Axis 0 of each weight is the head. If ``decay`` is None, nothing decays. The only weight is then ``within``, and it has no head
+    axis. Its shape is [t, s]: the step t that reads, and the step s that is read.
     """
     lag = np.arange(length)[:, None] - np.arange(length)[None, :]
     if decay is None:

@@ -227,7 +227,7 @@ def _relabelled(factor: Factor, to: dict[int, int]) -> Factor:
 def _delta(
     decay: Product, keys: Product, rest: Product, removed: Product, key: int | None, summed: int | None
 ) -> tuple[Product, Product]:
-    """Return the factors of b and v. Raise NotAProduct if ``removed`` is not the term of a delta rule."""
+    """Return b and v of the delta rule in the module's docstring, or raise NotAProduct if there is none."""
     if key is None or summed is None:
         raise NotAProduct
     to = {label: label for factor in removed.factors for label in factor.named} | {summed: key}

@@ -105,7 +105,10 @@ class Axes:
         return min(first, second)
 
     def settled(self, tensor: Tensor) -> Tensor:
-        """Return ``tensor`` with each label replaced by the label that represents its axis."""
+        """Return ``tensor`` with one label for each axis.
+
+        If ``unite`` has recorded that several labels denote the same axis, one of them represents the axis. It replaces the others.
+        """
         return _renamed(tensor, self.of)
 
     def copied(self, tensor: Tensor) -> Tensor:

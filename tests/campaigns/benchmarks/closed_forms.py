@@ -158,7 +158,7 @@ def _attention(name: str, steps: int, heads: int, keys: int, values: int) -> Tim
 
 
 def best_of_models(models: list[onnx.ModelProto], feeds: dict[str, np.ndarray], rounds: int = _ROUNDS) -> list[float]:
-    """Return the seconds of each model, in turns, the best of several rounds."""
+    """Return the seconds of each model, in turn, the best of several rounds."""
     return best_of([partial(session_of(model).run, None, feeds) for model in models], rounds, _SECONDS, time.perf_counter)
 
 

@@ -1,7 +1,7 @@
 """Whether the form that ``optimize`` chooses is the fastest: ``python -m tests.campaigns benchmarks.grid``, with a word for some families alone.
 
 Over steps, widths and rows, each family of recurrences is timed as it is chosen, with its loop kept, and in its closed form whatever
-that is said to cost; in one process, in turns, with one thread. Printed are the microseconds of each, and at the end for how many
+that is said to cost; in one process, in turn, with one thread. Printed are the microseconds of each, and at the end for how many
 the choice is within a tenth of the best, and where it is not. With ``--costs FILE``, as ``ortscan bench --calibrate`` writes one, the
 same is told of what is chosen by the costs that were measured, beside what is chosen by those built in. ``--rounds``: of how many
 turns the fastest counts.

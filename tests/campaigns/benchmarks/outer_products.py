@@ -2,7 +2,7 @@
 
 ``python -m tests.campaigns benchmarks.outer_products``, with a word for some of them alone. Printed are, for each, the microseconds of the loop,
 of LinearAttention, of blocks of each length, one by one or side by side, and of what ``optimize`` chooses for targets ``cpu`` and
-``onnx``; in one process, in turns, with one thread; at the end, for how many the choice is within a tenth of the best.
+``onnx``; in one process, in turn, with one thread; at the end, for how many the choice is within a tenth of the best.
 """
 
 import sys

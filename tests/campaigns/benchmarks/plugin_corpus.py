@@ -1,6 +1,6 @@
 """The models of the corpus as they are, in plain sessions with and without the plugin: ``python -m tests.campaigns benchmarks.plugin_corpus [NAME ...]``.
 
-For each: the best time of many short rounds in turns, one thread, and the ratio; then the geometric mean of the ratios. With
+For each: the best time of many short rounds in turn, one thread, and the ratio; then the geometric mean of the ratios. With
 ``--stored`` the plans come out of the file, where ``ortscan compile`` put them.
 """
 

@@ -1,6 +1,6 @@
 """What the plugin adds to the time a session takes to start, by the number of loops: ``python -m tests.campaigns benchmarks.plugin_start``.
 
-CPU time of this thread, the least of many sessions in turns: of the model, of the same with plans in it, and of that with the plugin.
+CPU time of this thread, the least of many sessions in turn: of the model, of the same with plans in it, and of that with the plugin.
 """
 
 import tempfile

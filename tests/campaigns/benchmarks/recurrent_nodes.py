@@ -1,6 +1,6 @@
 """onnxruntime's recurrent nodes beside the library's: python -m tests.campaigns benchmarks.recurrent_nodes [kinds [directions [hidden sizes]]]
 
-One thread, its own time, in turns; the time is the best round's, the ratio the median of the rounds'. Lists are separated by commas.
+One thread, its own time, in turn; the time is the best round's, the ratio the median of the rounds'. Lists are separated by commas.
 """
 
 import itertools

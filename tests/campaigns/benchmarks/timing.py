@@ -34,12 +34,12 @@ def mean_seconds(work: Callable[[], object], at_least: float, clock: Callable[[]
 def best_of(
     works: Sequence[Callable[[], object]], rounds: int, at_least: float = 0.0, clock: Callable[[], float] = time.thread_time
 ) -> list[float]:
-    """Return the best mean time of each work, in seconds, over rounds in turns."""
+    """Return the best mean time of each work, in seconds, over rounds in turn."""
     times = ([mean_seconds(work, at_least, clock) for work in works] for _ in range(rounds))
     return [min(column) for column in zip(*times, strict=True)]
 
 
 def best_ms(models: Sequence[onnx.ModelProto], feeds: dict[str, Any]) -> list[float]:
-    """Return the best time of a run of each model, in milliseconds, over 33 runs in turns."""
+    """Return the best time of a run of each model, in milliseconds, over 33 runs in turn."""
     runs = [partial(session_of(model).run, None, feeds) for model in models]
     return [1e3 * seconds for seconds in best_of(runs, 33, clock=time.perf_counter)]
