@@ -94,7 +94,7 @@ def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[Rule[An
 
 
 def skipped_model_rules(skip: Iterable[str]) -> frozenset[str]:
-    """Return the names in ``skip`` of rules that change a whole model instead of a loop or node."""
+    """Return those names in ``skip`` that belong to rules that change a whole model, not a loop or node."""
     return frozenset(rule.name for rule in _ON_MODELS).intersection(skip)
 
 

@@ -19,8 +19,8 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         "bench",
         help="measure models side by side: time, loading, memory, loops",
         description="Measure the run time, load time and memory of models on onnxruntime's CPU, side by side. A single model is "
-        "compared with its optimised version. Each round opens new sessions of all models and runs them alternately. A difference is "
-        "reported only if the rounds agree on it.",
+        "compared with its optimised version. Each round opens new sessions of all models and runs them alternately. A "
+        "difference is reported only if the rounds agree on it.",
     )
     parser.add_argument("models", metavar="A", nargs="*", help="the models; each is compared with the first")
     parser.add_argument(

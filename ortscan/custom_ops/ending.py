@@ -45,8 +45,8 @@ def watch_termination(arguments: Iterable[Any], thread: int = 0) -> Callable[[],
 def raise_if_terminated() -> None:
     """Raise onnxruntime's exception if ``RunOptions.terminate`` is set for the run of this thread.
 
-    The run of a thread of onnxruntime's pool is unknown. For such a thread, this function looks at the only active run. If several
-    runs are active, it does nothing.
+    For a thread of onnxruntime's pool, it is not known which run it works for. If exactly one run is active, this function checks
+    that run. If several runs are active, it does nothing.
     """
     if not _active:
         return

@@ -121,7 +121,7 @@ class AbsentTensor(ir.ExternalTensor):
     __array__ = tobytes = tofile = numpy
 
     def original_reference(self) -> ir.ExternalTensor:
-        """Return the reference as an ordinary tensor again."""
+        """Return an ``ir.ExternalTensor`` that refers to the same data in the same file."""
         tensor = ir.ExternalTensor(**_described(self), base_dir=self.base_dir)
         if not self._was_valid:
             tensor.invalidate()

@@ -164,7 +164,7 @@ def _times_vector(call: Call, matrices: ir.Value, rank: int | None, vector: ir.V
 
 
 def _with_both_batched(call: Call, left: Operand, right: Operand, emit: Product, is_matmul: bool) -> ir.Value:
-    """Emit one product for two batched operands, which multiplies the two operands of each step.
+    """Emit a single batched product that multiplies, for each step, the two operands of that step.
 
     If an operand is a vector in one step, it becomes a matrix with one row or column.
     """

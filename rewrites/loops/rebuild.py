@@ -107,7 +107,7 @@ def _replace_with_new_results(
         operands: The inputs of the new node.
         attributes: The attributes of the new node.
         results: For each result of the new node, the result of ``old`` that it replaces, or None.
-        body_outputs: The outputs of the body. The last of them belong to ``results``.
+        body_outputs: The outputs of the body. The last ``len(results)`` outputs correspond to ``results``, in order.
     """
     offset = len(body_outputs) - len(results)
     outputs = []

@@ -55,7 +55,7 @@ class Judge:
         limit: the time limit of a run.
         guards: the guards of the original and of the rewritten model. They are checked before each run in this process. If models
             run in subprocesses, ``guards`` is empty.
-        stopped: the number of runs in the search for sizes that were stopped or crashed their process.
+        stopped: in the search for sizes, the number of runs that were stopped or that crashed their process.
     """
 
     before: ModelSession

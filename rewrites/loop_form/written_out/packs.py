@@ -80,7 +80,10 @@ class Pack:
 
 @dataclass
 class Packs:
-    """The packs of ``steps`` steps. ``pack_of``: a node's pack. ``positions``: a value's column and step."""
+    """The corresponding nodes of all ``steps``, grouped into packs with one node for each step.
+
+    ``pack_of`` maps a node to its pack. ``positions`` maps a value to its column and step.
+    """
 
     steps: int
     packs: list[Pack] = field(default_factory=list)
