@@ -167,7 +167,10 @@ class History:
             self._elements = list(map(np.maximum, self._elements, fresh)) if is_same_shape else None
 
     def scales(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return, for each element, an upper bound of its absolute values in all cases so far. The bounds broadcast to ``shape``."""
+        """Return, for each element, an upper bound of its absolute values in all cases so far.
+
+        The bounds broadcast to ``shape``.
+        """
         largest = np.asarray(self.largest)
         for axis, along in self._along.items():
             if self._rank == len(shape) and shape[axis] == along.size:

@@ -80,10 +80,7 @@ class Pack:
 
 @dataclass
 class Packs:
-    """The corresponding nodes of all ``steps``, grouped into packs with one node for each step.
-
-    ``pack_of`` maps a node to its pack. ``positions`` maps a value to its column and step.
-    """
+    """Lists with the same node of all ``steps``. ``positions`` maps a value to its column and step."""
 
     steps: int
     packs: list[Pack] = field(default_factory=list)
