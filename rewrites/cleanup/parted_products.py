@@ -34,7 +34,7 @@ _TRACKED = _UNARY | _BINARY | {"Concat", "Gather", "Slice"}
 
 
 def insert_identities(ctx: Context) -> None:
-    """Insert an Identity into each outer product of the model that onnx would reject."""
+    """Insert an Identity before an operand of each outer product that onnx would otherwise reject."""
     if ctx.opset < _SINCE:
         return
     lengths = _Lengths()

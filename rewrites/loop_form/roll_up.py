@@ -105,7 +105,7 @@ class _RolledBody:
         return unsqueeze(self.inner, row, [family.axis]) if family.width == 1 else row
 
     def _constant(self, constants: Constants) -> ir.Value:
-        """Return the body value that holds one of ``constants`` in each step: a scan input."""
+        """Return a scan input of the body. In each step, it holds the next of ``constants``."""
         if constants not in self.scanned:
             arrays = [const_array(value, limit=_ALL_BYTES) for value in constants.values]
             stack = self.outer.const(np.stack([array for array in arrays if array is not None]))

@@ -178,7 +178,7 @@ def _with_one_large(axes: Sequence[Axis], position: int) -> list[int]:
 
 
 def _size_rows(axes: Sequence[Axis], level: Level) -> list[_Row]:
-    """Return all rows without a size of 0. The row of usual values is the first."""
+    """Return all combinations of sizes, the usual sizes first. No size is 0."""
     rows = _plain_rows(axes, level)
     if level == "full":
         for large in _varying(axes)[:_MOST_ALONE]:

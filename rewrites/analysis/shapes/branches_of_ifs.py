@@ -7,7 +7,7 @@ the original model:
 
     If(c) else: MatMul(x, w)    ->    If(c) else: MatMul(Reshape(x, Where(c, s, s)), w)      s: the sizes of x, which w does not fit
 
-Before opset 11, onnx uses a size that only one branch returns as the size of the result:
+Before opset 11, if only one branch declares a size, onnx takes it for the size of the result:
 
     If (c) then [2, 3] else [n, 3]    ->    y [2, 3] for onnx, but in truth y is [?, 3]
 
