@@ -18,10 +18,8 @@ from ortscan.modelio.reading import read_from_pipe
 from ortscan.ort.installed import check_opset, check_opset_of, newest_opset, opset_number
 from ortscan.ort.runtimes import Runtime
 from ortscan.ort.sessions import evaluate
-from ortscan.soundness.hidden_bounds import hide_bounds_of_slices
+from ortscan.soundness.corrections import fault_after_corrections
 from ortscan.soundness.lacking import fit_versions, lacking
-from ortscan.soundness.new_fault import new_fault
-from ortscan.soundness.output_shapes import declare_inferred_shapes
 from rewrites.analysis.dependence import unread_nodes
 from rewrites.base.abilities import Abilities
 from rewrites.base.errors import MigrationError
@@ -87,13 +85,7 @@ def _to(model: AnyModel, opset: int, target: Abilities, runtime: Runtime | None)
     if runtime is not None:
         report.messages += fit_versions(loaded.model, runtime)
         report.ir_after = loaded.model.ir_version
-    fault = new_fault(model, loaded) if report.source != opset else None
-    if (
-        fault is not None
-        and (hide_bounds_of_slices(loaded) or declare_inferred_shapes(loaded))
-        and new_fault(model, loaded) is None
-    ):
-        fault = None
+    fault = fault_after_corrections(model, loaded) if report.source != opset else None
     if fault is None and runtime is not None:
         fault = lacking(loaded.model, runtime, load(model).model)
     if fault is not None:

@@ -13,6 +13,8 @@ import onnx_ir as ir
 
 from ortscan.api import migrate, optimize
 from ortscan.verb_options import OpsetTarget
+from rewrites.graph.walk import all_nodes
+from rewrites.loops import is_loop
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -50,9 +52,8 @@ class RemoveLoops(ir.passes.FunctionalPass):
         """
         if not self._require_all:
             return
-        graphs = (model.graph, *(function.graph for function in model.functions.values()))
-        nodes = (node for graph in graphs for node in graph.all_nodes())
-        left = [node for node in nodes if node.domain in ("", "ai.onnx") and node.op_type in ("Scan", "Loop")]
+        owners: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+        left = [node for owner in owners for node in all_nodes(owner) if is_loop(node)]
         if left:
             name = left[0].name or left[0].outputs[0].name
             raise ir.passes.PostconditionError(

@@ -17,10 +17,10 @@ from ortscan.pipeline.bisection import BisectionResult, FindFault, rewrite_sound
 from ortscan.pipeline.compare_with_original import compare, first_line
 from ortscan.pipeline.rewriting import Rewriting, Rewritten
 from ortscan.report.words import headline
-from ortscan.soundness.hidden_bounds import hide_bounds_of_slices
+from ortscan.soundness.corrections import fault_after_corrections
 from ortscan.soundness.lacking import lacking
-from ortscan.soundness.new_fault import Original, new_fault
-from ortscan.soundness.output_shapes import declare_inferred_shapes, warn_of_redeclarations
+from ortscan.soundness.new_fault import Original
+from ortscan.soundness.output_shapes import warn_of_redeclarations
 from rewrites.base.errors import InvariantBroken, OptionError, is_from_elsewhere
 from rewrites.base.report import Reason, RewriteReport
 from rewrites.base.vetoes import Lacking, NoDefect
@@ -62,14 +62,7 @@ def fault_of(rewriting: Rewriting) -> FindFault:
     original = Original(rewriting.model)
 
     def find(outcome: Rewritten) -> str | None:
-        fault = new_fault(original, outcome.loaded) if outcome.is_touched else None
-        loaded = outcome.loaded
-        if (
-            fault is not None
-            and (hide_bounds_of_slices(loaded) or declare_inferred_shapes(loaded))
-            and new_fault(original, loaded) is None
-        ):
-            fault = None
+        fault = fault_after_corrections(original, outcome.loaded) if outcome.is_touched else None
         if fault is None and rewriting.runtime is not None:
             return lacking(outcome.loaded.model, rewriting.runtime, original.loaded.model)
         return fault

@@ -67,8 +67,6 @@ def answer_plan_requests(path: Path) -> None:
 
     Repeated calls do nothing.
     """
-    if path in _answering:
-        return
     library = ctypes.CDLL(str(path))
     set_planner, answer = library.ortscan_set_planner, library.ortscan_answer
     set_planner.argtypes, set_planner.restype = [_CALLBACK], None
@@ -86,7 +84,6 @@ def answer_plan_requests(path: Path) -> None:
     callback = _CALLBACK(ask)
     set_planner(callback)
     _in_use.append(callback)
-    _answering.add(path)
     atexit.register(set_planner, _CALLBACK())
 
 
@@ -98,5 +95,3 @@ def _answer_and_record(model: bytes, title: str, requests: list[PlanRequest]) ->
 
 _in_use: list[Any] = []
 """References to the functions that libraries call, which must not be freed."""
-_answering: set[Path] = set()
-"""The paths of the libraries that request plans from this process."""

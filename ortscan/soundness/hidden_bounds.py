@@ -15,11 +15,11 @@ Works around ONNX-SLICE-UNKNOWN-BOUNDS.
 
 from collections.abc import Iterator
 
-import onnx
 import onnx_ir as ir
 
 from ortscan.modelio.loaded import LoadedModel, to_proto
-from ortscan.ort.model_errors import error_of_onnx, without_weights
+from ortscan.ort.model_errors import without_weights
+from ortscan.soundness.new_fault import inference_fault
 from rewrites.graph.names import Names
 from rewrites.graph.values import const_array, rank_of
 from rewrites.graph.walk import inner_graphs
@@ -35,11 +35,12 @@ def hide_bounds_of_slices(after: LoadedModel) -> bool:
     Return True if the model was changed. The model stays unchanged if the inference accepts it as it is, or rejects it even with
     hidden bounds.
     """
-    if _is_accepted(after):
+    slices = list(_slices(after.model))
+    if not slices or _is_accepted(after):
         return False
     names = Names(after.model)
-    hidden = [_hide(node, names) for node in _slices(after.model)]
-    if hidden and _is_accepted(after):
+    hidden = [_hide(node, names) for node in slices]
+    if _is_accepted(after):
         after.judged = None
         return True
     for node, start in hidden:
@@ -48,10 +49,7 @@ def hide_bounds_of_slices(after: LoadedModel) -> bool:
 
 
 def _is_accepted(after: LoadedModel) -> bool:
-    proto = without_weights(to_proto(after))
-    return (
-        error_of_onnx(lambda: onnx.shape_inference.infer_shapes(proto, check_type=True, strict_mode=True, data_prop=True)) is None
-    )
+    return inference_fault(after, without_weights(to_proto(after))) is None
 
 
 def _slices(model: ir.Model) -> Iterator[ir.Node]:

@@ -34,7 +34,7 @@ from rewrites.base.plain_text import quoted
 from rewrites.driver.invariants import check_invariants
 from rewrites.graph.walk import all_nodes
 
-__all__ = ["Original", "new_fault"]
+__all__ = ["Original", "inference_fault", "new_fault"]
 
 _LARGE_BYTES = 1 << 16
 _KEPT_BYTES = 64 << 20
@@ -75,7 +75,7 @@ class Original:
 
     def has(self, find: "_Check") -> bool:
         """Return True if the check ``find`` also finds a fault in the original."""
-        return find(self.loaded, self.proto) is not None or (find is _inference_fault and self.fault_with_all_constants is not None)
+        return find(self.loaded, self.proto) is not None or (find is inference_fault and self.fault_with_all_constants is not None)
 
     @lazy
     def fault_with_all_constants(self) -> str | None:
@@ -88,7 +88,7 @@ class Original:
         shown = onnx.ModelProto()
         shown.CopyFrom(self.proto)
         show_captured_constants(shown.graph, feedable_inputs(shown))
-        return _inference_fault(self.loaded, shown)
+        return inference_fault(self.loaded, shown)
 
 
 _Check = Callable[[LoadedModel, onnx.ModelProto], str | None]
@@ -110,7 +110,7 @@ def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
     except InvariantBroken as error:
         return str(error)
     shared: list[_Check] = []
-    for find in (_broken_invariant, _checker_fault, _inference_fault, _crashing_node, _load_fault):
+    for find in (_broken_invariant, _checker_fault, inference_fault, _crashing_node, _load_fault):
         if find is not _load_fault:
             fault = find(after, result)
         else:
@@ -118,10 +118,10 @@ def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
         if fault is not None and not original.has(find):
             return fault
         shared += [find] if fault is not None else []
-    if _inference_fault in shared and (names := contradictory_outputs(result)):  # onnx's full check may still accept the original
+    if inference_fault in shared and (names := contradictory_outputs(result)):  # onnx's full check may still accept the original
         return f"the shapes declared for the outputs {', '.join(map(quoted, names))} contradict those inferred"
     if _load_fault in shared and not _may_have_other_operators(original.loaded.model):
-        for find in (_checker_fault, _inference_fault):
+        for find in (_checker_fault, inference_fault):
             if find in shared:
                 raise UnsupportedModel(
                     f"The model is not valid: {find(original.loaded, original.proto) or original.fault_with_all_constants}"
@@ -150,7 +150,7 @@ def _checker_fault(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
     return error_of_onnx(lambda: onnx.checker.check_model(proto))
 
 
-def _inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
+def inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
     """Run onnx's strict shape inference, and return its error, or None.
 
     The inference also checks the declared shapes, and computes the elements of small vectors, because shapes may depend on these

@@ -128,7 +128,7 @@ def _scan_function(loop: ScanView, compiled: CompiledLoop, around: SurroundingNo
     del loop.node.attributes["body"]
     states = [State(new_parameter(state.initial, ctx), state.inner, state.next, None) for state in loop.states]
     scanned = {scan: new_parameter(scan.outer, ctx) for scan in around.scans}
-    stacks = {scan.outer: new_parameter for scan, new_parameter in scanned.items()}
+    stacks = {scan.outer: parameter for scan, parameter in scanned.items()}
     new_values = {value: new_parameter(value, ctx) for value in compiled.captured}
     plan_results = {output.outer for output in loop.scan_outputs} | {node.outputs[0] for node in around.nodes}
     read = [value for node in around.nodes for value in node.inputs if value is not None]
