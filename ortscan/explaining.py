@@ -10,7 +10,7 @@ from ortscan.edge.programs import accepting_programs
 from ortscan.modelio import ModelLike
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.option_types import check_flags
-from ortscan.report.outcome import Report, with_drawings
+from ortscan.report.outcome import Report, in_python, with_drawings
 from ortscan.verb_options import REWRITING_OPTIONS, ExplainOptions
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import did_you_mean, shown
@@ -18,7 +18,7 @@ from rewrites.base.plain_text import did_you_mean, shown
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["explain"]
+__all__ = ["explain", "explained"]
 
 _WITHOUT_EFFECT = frozenset(("verify", "on_difference", "output"))
 """Options of ``optimize`` that have no effect here, because no model is returned."""
@@ -27,7 +27,6 @@ _WITHOUT_EFFECT = frozenset(("verify", "on_difference", "output"))
 @accepting_programs
 @limited
 @wrap_errors
-@quietly
 def explain(
     model: ModelLike,
     *,
@@ -49,6 +48,17 @@ def explain(
 
     Raises:
         OrtscanError: as for ``optimize``.
+    """
+    return in_python(explained(model, advice=advice, **options))
+
+
+@wrap_errors
+@quietly
+def explained(model: ModelLike, *, advice: bool = False, **options: Any) -> Report:
+    """Return the report of ``explain``, which names options as flags of the command line.
+
+    Args:
+        model, advice, options: as for ``explain``.
     """
     known = REWRITING_OPTIONS.keys() | {"debug", "progress", "stop_after"}
     chosen: dict[str, Any] = {name: value for name, value in options.items() if name not in _WITHOUT_EFFECT}

@@ -67,7 +67,7 @@ def passes_with_added_rules(
     ``native`` is True and the target does not run native loops.
     """
     if native and DOMAIN not in target.domains:
-        raise OptionError(f"native loops run only on the target cpu, not on {target.name}.")
+        raise OptionError(f"native: compiled loops run only on the target cpu, not on {target.name}.")
     plans = {rule.name for rule in RULES if rule.phase == "native"}
     asked = list(plans) if native else []
     if passes is None:
@@ -87,9 +87,8 @@ def rules_for(passes: Iterable[str] | None, skip: Iterable[str]) -> list[Rule[An
     unwanted = names_of("skip", skip)
     for name in sorted(passes_with_added_rules | unwanted):
         if name not in rule_names():
-            raise OptionError(
-                f"there is no pass '{name}'{did_you_mean(name, rule_names())}; the passes are {', '.join(rule_names())}."
-            )
+            known = did_you_mean(name, rule_names()) or f"; the passes are {', '.join(rule_names())}"
+            raise OptionError(f"there is no pass '{name}'{known}.")
     return [rule for rule in RULES if rule.use == "always" or (rule.name in passes_with_added_rules and rule.name not in unwanted)]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from rewrites.base.abilities import ALL_CONTROL_FLOW, Abilities, Recurrent, UnrollLimits
 from rewrites.base.errors import OptionError
-from rewrites.base.plain_text import did_you_mean, shown
+from rewrites.base.plain_text import did_you_mean, quoted, shown
 from rewrites.graph.context import Bidirectional
 from rewrites.native.functions import DOMAIN as PLANS
 
@@ -121,8 +121,30 @@ TARGETS: dict[str, Target] = {
 def target_named(name: str) -> Target:
     """Return the target called ``name``. Raise OptionError if there is no such target."""
     if not isinstance(name, str) or name not in TARGETS:
-        raise OptionError(f"target {shown(name)} is not known; the targets are {', '.join(TARGETS)}{did_you_mean(name, TARGETS)}.")
+        known = ", ".join(TARGETS)
+        raise OptionError(f"target: {shown(name)} is not known{_suggestion(name)}; the targets are {known} (onnx: any other).")
     return TARGETS[name]
+
+
+_OTHER_NAMES = {
+    "onnx": {"any", "generic", "amd", "rocm", "hip", "migraphx"},
+    "cpu": {"x86", "x64", "amd64", "arm", "arm64", "default"},
+    "cuda": {"gpu", "nvidia", "cudnn"},
+    "tensorrt": {"trt", "tensor-rt", "nvtensorrtrtx"},
+    "directml": {"dml", "directx", "dx12", "windows", "amd"},
+    "webgpu": {"js", "web", "browser", "wasm", "webnn"},
+    "coreml": {"apple", "ane", "mac", "macos", "ios", "npu"},
+    "nnapi": {"android"},
+    "qnn": {"qualcomm", "snapdragon", "hexagon", "htp", "npu"},
+    "openvino": {"intel", "ov", "npu"},
+}
+"""Other words for the targets, in small letters."""
+
+
+def _suggestion(name: object) -> str:
+    word = str(name).casefold().removesuffix("executionprovider")
+    meant = [target for target, words in _OTHER_NAMES.items() if word == target or word in words]
+    return f", perhaps {' or '.join(map(quoted, meant))} was meant" if meant else did_you_mean(name, TARGETS)
 
 
 def unroll_limits(target: Target, max_unroll: int | None) -> UnrollLimits:

@@ -55,6 +55,7 @@ FLOORS = {
             "model_options",
             "options",
             "verb_options",
+            "option_words",
             "rule_choice",
             "modelio",
             "edge",

@@ -1,68 +1,28 @@
 """The whole command: parsing, exit codes, errors as one line on stderr, and a subprocess for limits."""
 
 import argparse
-import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
 
 from ortscan.base import child_process
 from ortscan.cli import bench, cache, explain, migrate, native, optimize, verify
 from ortscan.cli.actions import VersionAction
 from ortscan.cli.invocation import ExitCode, has_limits, run_verb, run_within_limits
+from ortscan.cli.parser import Parser, VerbParser
 from ortscan.cli.streams import flushing_stdout
 from ortscan.errors import OrtscanWarning, RuntimeMissing, is_missing_runtime
+from ortscan.option_words import in_flags
 from rewrites.base.errors import OptionError, OrtscanError, VerificationFailed
-from rewrites.base.plain_text import did_you_mean, one_line, sentence
+from rewrites.base.plain_text import one_line, sentence
 
 __all__ = ["build_parser", "exit_code_of"]
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser that reports errors as argparse does, but in one line of limited length."""
-
-    def error(self, message: str) -> NoReturn:
-        """Exit with ``message`` and a suggestion."""
-        super().error(sentence(one_line(message + self._suggestion(message))))
-
-    def _suggestion(self, message: str) -> str:
-        choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
-        if choice is not None:
-            return did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
-        option = re.search(r"unrecognized arguments:.*?(-[\w-]+)", message)
-        return did_you_mean(option[1], self._options()) if option is not None else ""
-
-    def _options(self) -> Iterator[str]:
-        for action in self._actions:
-            yield from action.option_strings
-            for verb in action.choices.values() if isinstance(action, argparse._SubParsersAction) else ():
-                yield from verb._options() if isinstance(verb, _Parser) else ()
-
-
-class _Verb(_Parser):
-    """A parser that accepts options before, between and after the files.
-
-    argparse alone does not accept options between files if a file is optional.
-    """
-
-    _within = False
-
-    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
-        """Parse the arguments with ``parse_known_intermixed_args``, which calls this method again."""
-        if self._within:
-            return super().parse_known_args(args, namespace)
-        self._within = True
-        try:
-            return self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self._within = False
-
-
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line. Parsing a verb sets ``run``, the function that runs the verb."""
-    parser = _Parser(
+    parser = Parser(
         prog="ortscan",
         description="Take Scan and Loop out of ONNX models, and prove on onnxruntime that nothing changed.",
         epilog="exit codes: 0 success, 1 error, 2 wrong usage, 3 verification failed, 4 nothing changed under --strict, "
@@ -70,7 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=VersionAction, help="show the versions of ortscan and of the packages it runs on")
     verbs: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(
-        title="verbs", metavar="VERB", required=True, parser_class=_Verb
+        title="verbs", metavar="VERB", required=True, parser_class=VerbParser
     )
     optimize.add(verbs)
     migrate.add(verbs)
@@ -137,7 +97,7 @@ def _sentence(error: Exception) -> str:
     if is_missing_runtime(error):
         return str(RuntimeMissing())
     if isinstance(error, OrtscanError):
-        return str(error)
+        return in_flags(str(error))
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
     if isinstance(error, MemoryError):
@@ -148,7 +108,7 @@ def _sentence(error: Exception) -> str:
 def _show(caught: Sequence[warnings.WarningMessage]) -> None:
     for warning in caught:
         if issubclass(warning.category, OrtscanWarning):
-            print(f"ortscan: warning: {sentence(one_line(warning.message))}", file=sys.stderr)
+            print(f"ortscan: warning: {sentence(one_line(in_flags(str(warning.message))))}", file=sys.stderr)
 
 
 def _fail(text: str, code: ExitCode) -> int:

@@ -79,9 +79,9 @@ def _explain_model(args: argparse.Namespace) -> int:
     check_report(args.report, args.subject)
 
     from ortscan.cli.show import show_explanation
-    from ortscan.explaining import explain
+    from ortscan.explaining import explained
 
     with show_progress(f"trying the rewrites on {args.subject}") as step:
-        report = explain(args.subject, **rewriting(args), advice=not args.no_advice, progress=step)
+        report = explained(args.subject, **rewriting(args), advice=not args.no_advice, progress=step)
     show_explanation(args, report)
     return ExitCode.OK

@@ -8,6 +8,7 @@ from ortscan.base import __version__
 from ortscan.cli.files import check_npz, check_output, check_readable, output_of, size_of_model, size_of_source
 from ortscan.cli.options import checking
 from ortscan.cli.streams import show_progress
+from ortscan.option_words import in_flags
 from ortscan.report.words import dump, size
 from rewrites.base.plain_text import one_line
 
@@ -96,7 +97,7 @@ def verification_sentence(verification: "Verification | None") -> str:
     """Return a sentence on the outcome of a comparison."""
     if verification is None:
         return "not verified (--no-verify)"
-    return f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {one_line(verification.summary())}"
+    return f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {one_line(in_flags(verification.summary()))}"
 
 
 def rough_gain(verification: "Verification") -> str:

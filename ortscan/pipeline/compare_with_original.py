@@ -26,7 +26,7 @@ __all__ = [
     "why_nothing_was_compared",
 ]
 
-_AT_OTHER_SIZES = "to compare at sizes that the model runs with, pass shapes to ortscan.verify, or --shape to 'ortscan verify'"
+_AT_OTHER_SIZES = "to compare at sizes that the model runs with, pass shapes to ortscan.verify"
 LEVELS: tuple[Level, ...] = ("quick", "full")
 
 

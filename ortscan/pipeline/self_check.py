@@ -172,7 +172,7 @@ def _advice_on_ifs(rewriting: Rewriting) -> str:
     """Return advice on built-in sizes that contradict a branch of an If, or "" if the model has no If."""
     if not any(is_if(node) for node in all_nodes(load(rewriting.model).model.graph)):
         return ""
-    return " If they fit only one branch of an If, also fix the input that chooses it: fix_inputs, or --fix-input."
+    return " If they fit only one branch of an If, also fix the input that chooses it (fix_inputs)."
 
 
 def _untouched(rewriting: Rewriting) -> RewriteReport:

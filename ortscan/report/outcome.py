@@ -5,7 +5,7 @@ It describes the fate of every loop as text, as data and as an HTML page.
 
 import os
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ import onnx_ir as ir
 from ortscan.drawing.drawings import drawings_of
 from ortscan.drawing.picture import Drawings
 from ortscan.modelio import AnyModel
+from ortscan.option_words import in_keywords, keywords_text
 from ortscan.page.document import document, fragment, header
 from ortscan.report import html
 from ortscan.report.words import headline, loop_line
@@ -24,7 +25,7 @@ from rewrites.base.report import RewriteReport as Outcome
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Report", "with_drawings"]
+__all__ = ["Report", "in_python", "with_drawings"]
 
 
 class Report(Outcome):
@@ -72,7 +73,7 @@ class Report(Outcome):
 
     def _content(self) -> str:
         head = header("ortscan", self.title, [headline(self), *self.messages], html.cards_of(self))
-        return head + html.report_sections(self, self.drawings)
+        return in_keywords(head + html.report_sections(self, self.drawings))
 
 
 def with_drawings(outcome: Outcome, original: AnyModel, result: ir.Model, model: object) -> Report:
@@ -82,3 +83,13 @@ def with_drawings(outcome: Outcome, original: AnyModel, result: ir.Model, model:
     """
     steps = {loop.where: loop.steps for loop in outcome.loops}
     return Report.of(outcome, drawings_of(steps, original, result), model)
+
+
+def in_python(report: Report) -> Report:
+    """Return ``report``, after its texts are changed to name options as keywords instead of flags."""
+    for loop in report.loops:
+        loop.runs = in_keywords(loop.runs)
+        loop.advice = [
+            replace(advice, text=keywords_text(advice.options) + advice.text.removeprefix(advice.flags)) for advice in loop.advice
+        ]
+    return report

@@ -115,13 +115,13 @@ def test_cudnn_has_no_lstm_with_other_activations_and_says_so():
         (
             summing("T"),
             "nnapi",
-            "a loop, which nnapi does not run: it falls back to onnxruntime's CPU; fix its number of steps to avoid that (--fix-shape)",
+            "a loop, which nnapi does not run: it falls back to onnxruntime's CPU; fix its number of steps to avoid that (fix_shapes)",
         ),
         (
             lstm("T"),
             "coreml",
             "native LSTM, which coreml does not run: it falls back to onnxruntime's CPU; "
-            "fix its number of steps to avoid that (--fix-shape)",
+            "fix its number of steps to avoid that (fix_shapes)",
         ),
         (summing(), "cuda", "a loop, on cuda"),
         (summing(), "cpu", ""),
@@ -202,3 +202,26 @@ def test_an_lstm_that_its_provider_would_compute_wrongly_is_written_out(target, 
     assert "LSTM" not in ops(after)
     feeds = abilities.feeds(model)
     assert_same_numbers(ort_run(after, feeds), ort_run(model, feeds), 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("gpu", "'cuda'"),
+        ("CUDAExecutionProvider", "'cuda'"),
+        ("trt", "'tensorrt'"),
+        ("npu", "'coreml' or 'qnn' or 'openvino'"),
+        ("rocm", "'onnx'"),
+        ("tensort", "'tensorrt'"),
+    ],
+)
+def test_another_word_for_a_target_is_understood(word, meant):
+    with pytest.raises(
+        OptionError, match=f"^target: '{word}' is not known, perhaps {meant} was meant; the targets are onnx, cpu, "
+    ):
+        target_named(word)
+
+
+def test_a_word_that_is_near_to_no_target_gets_the_list():
+    with pytest.raises(OptionError, match=r"^target: 'toaster' is not known; the targets are "):
+        target_named("toaster")

@@ -49,9 +49,9 @@ def is_integer(spec: SessionSpec) -> bool:
 def unmakeable(spec: SessionSpec) -> str | None:
     """Return the reason why no value can be generated for an input, or None if one can be generated."""
     if spec.kind == "other":
-        return f"input '{spec.name}' is {spec.declared}: pass it in inputs"
+        return f"input '{spec.name}' is {spec.declared}: pass it with inputs={{...}}"
     if spec.dims is None:
-        return f"input '{spec.name}' has no declared rank: pass it in inputs, or its shape in shapes"
+        return f"input '{spec.name}' has no declared rank: pass it with inputs={{...}}, or its shape with shapes={{...}}"
     if len(spec.dims) > _MOST_AXES:
         return f"input '{spec.name}' has {len(spec.dims)} axes, but numpy supports only {_MOST_AXES}"
     if spec.elem_type not in _MAKEABLE:
@@ -89,7 +89,8 @@ def make_value(spec: SessionSpec, point: Point, role: Role | None, attempt: str,
     if math.prod(shape) > _MOST_ELEMENTS:
         sizes = ", ".join(map(str, shape))
         raise OptionError(
-            f"input '{spec.name}' would have the shape {sizes}, too large to generate: pass it in inputs, or smaller shapes."
+            f"input '{spec.name}' would have the shape {sizes}, too large to generate: pass it with inputs={{...}}, "
+            "or a smaller shape with shapes={...}."
         )
 
     def array(shape: tuple[int, ...]) -> np.ndarray:

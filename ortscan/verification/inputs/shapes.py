@@ -141,7 +141,7 @@ def with_shapes(specs: Sequence[SessionSpec], shapes: Mapping[str, _Shape]) -> t
                 raise OptionError(f"shapes gives '{spec.name}' the size {size}, but the model declares {dim}")
             if sizes.setdefault(dim, int(size or 0)) != size:
                 raise OptionError(
-                    f"shapes gives dimension '{dim}' the sizes {sizes[dim]} and {size}; if it names two sizes, pass inputs"
+                    f"shapes gives dimension '{dim}' the sizes {sizes[dim]} and {size}; if it names two sizes, pass inputs={{...}}"
                 )
     return specs, sizes
 

@@ -135,7 +135,7 @@ def conclude(
         gaps = [gap for result in judged for gap in result.gaps.values()]
         if not any(gap.reason or gap.numbers for gap in gaps):
             problems.append(
-                f"every output {_uncompared_text(gaps)} in every case, so nothing was learned: pass inputs that suit the model"
+                f"every output {_uncompared_text(gaps)} in every case, so nothing was learned: pass fitting inputs={{...}}"
             )
     problems += [*records.broken, *records.unlike]
     different = bool(records.broken) or any(output.status == "different" for output in outputs)

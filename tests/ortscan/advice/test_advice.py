@@ -76,7 +76,7 @@ def test_size_that_makes_a_cell_native_is_proposed() -> None:
     assert (first.flags, first.options, first.fate) == ("--dim B=2", {"dims": {"B": 2}}, "removed")
     assert (
         first.text
-        == "--dim B=2: no loop is left; a run takes 10.0 µs instead of 20.0 µs, 2.0 x faster (B=2), if B is mostly 2 or less"
+        == "dims={'B': 2}: no loop is left; a run takes 10.0 µs instead of 20.0 µs, 2.0 x faster (B=2), if B is mostly 2 or less"
     )
     assert loop.is_a == "RNN, forward, H=4"
     result = ortscan.optimize(parsed(CELL), verify=False, **first.options)
@@ -106,7 +106,7 @@ def test_removed_loop_counts_on_a_target_without_loops() -> None:
     (loop,) = ortscan.explain(parsed(DECAY), target="qnn", advice=True).loops
     assert [advice.flags for advice in loop.advice] == ["--fix-dim T=16"]
     assert loop.advice[0].seconds is None
-    assert loop.advice[0].text == "--fix-dim T=16: no loop is left, if T is always 16, or another number"
+    assert loop.advice[0].text == "fix_dims={'T': 16}: no loop is left, if T is always 16, or another number"
 
 
 def test_explain_gives_no_advice_by_default() -> None:

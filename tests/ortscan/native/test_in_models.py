@@ -195,7 +195,7 @@ def test_false_errors_of_onnx_in_functions_and_branches_are_ignored() -> None:
 
 
 def test_other_targets_run_no_plans(model: onnx.ModelProto) -> None:
-    with pytest.raises(OptionError, match="native loops run only on the target cpu, not on cuda"):
+    with pytest.raises(OptionError, match="native: compiled loops run only on the target cpu, not on cuda"):
         ortscan.optimize(model, native=True, target="cuda")
 
 

@@ -77,6 +77,6 @@ def unranked():
 def test_an_input_without_a_rank_has_to_be_given():
     outcome = verify(unranked(), unranked())
     assert not outcome.ok
-    assert "nothing was compared: input 'x' has no declared rank: pass it in inputs" in outcome.summary()
+    assert "nothing was compared: input 'x' has no declared rank: pass it with inputs={...}" in outcome.summary()
     assert verify(unranked(), unranked(), inputs={"x": np.ones((2, 2, 2), np.float32)}).ok
     assert verify(unranked(), unranked(), shapes={"x": [2, None]}).ok
