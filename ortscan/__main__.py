@@ -22,6 +22,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     3     the result computes something else (nothing is written)
     4     nothing changed, under ``--strict`` (nothing is written)
     5     the result is slower, under ``--bench`` (nothing is written)
+    6     a loop is left, under ``--fail-on-loops`` or ``--fail-on``
     130   interrupted
     """
     sys.unraisablehook = _raise_interrupts_again

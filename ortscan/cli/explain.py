@@ -5,6 +5,8 @@
 
 import argparse
 import re
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,10 @@ from ortscan.cli.files import check_readable, check_report
 from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_display, add_report, add_rewriting, rewriting
 from ortscan.cli.streams import naming_stdout_in_errors, show_progress, stdout_console
+from ortscan.option_texts import read_name_list
 from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import counted, sentence
+from rewrites.base.report import LoopReport, RewriteReport
 
 if TYPE_CHECKING:
     from ortscan.report.codes import Code
@@ -39,6 +44,16 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument(
         "--no-advice", action="store_true", help="do not try and time options that may make the model faster, which takes seconds"
     )
+    group = parser.add_argument_group("gates, for CI")
+    group.add_argument(
+        "--fail-on-loops", action="store_true", help="exit with 6 if optimize would leave a loop; compiled loops do not count"
+    )
+    group.add_argument(
+        "--fail-on",
+        type=read_name_list,
+        metavar="CODE,CODE",
+        help="exit with 6 if optimize would leave a loop that has one of these reason codes",
+    )
     add_display(parser)
     add_limits(parser)
     parser.set_defaults(run=run)
@@ -46,19 +61,21 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run ``ortscan explain`` with parsed arguments. Return the exit code."""
-    if Path(args.subject).exists():
-        return _explain_model(args)
     from ortscan.report.codes import lookup, similar
 
+    for name in args.fail_on or ():
+        if lookup(name) is None:
+            raise OptionError(f"--fail-on: there is no reason code {name}{_list_of(similar(name))}.")
     code = lookup(args.subject)
-    if code is not None:
-        return _explain_code(args, code)
-    if _LIKE_A_CODE.fullmatch(args.subject):
-        near = ", ".join(similar(args.subject))
-        raise OptionError(
-            f"There is neither a file nor a reason code {args.subject}{f'; similar codes are {near}' if near else ''}."
-        )
-    return _explain_model(args)
+    if Path(args.subject).exists() or (code is None and not _LIKE_A_CODE.fullmatch(args.subject)):
+        return _explain_model(args)
+    if code is None:
+        raise OptionError(f"There is neither a file nor a reason code {args.subject}{_list_of(similar(args.subject))}.")
+    return _explain_code(args, code)
+
+
+def _list_of(near: Sequence[str]) -> str:
+    return f"; similar codes are {', '.join(near)}" if near else ""
 
 
 @naming_stdout_in_errors()
@@ -84,4 +101,16 @@ def _explain_model(args: argparse.Namespace) -> int:
     with show_progress(f"trying the rewrites on {args.subject}") as step:
         report = explained(args.subject, **rewriting(args), advice=not args.no_advice, progress=step)
     show_explanation(args, report)
-    return ExitCode.OK
+    left = _unwanted_loops(report, args)
+    if not left:
+        return ExitCode.OK
+    loops = "; ".join(f"{loop.where} ({', '.join(reason.code for reason in loop.reasons)})" for loop in left)
+    name = f" in {args.name_shown}" if hasattr(args, "name_shown") else ""
+    print(sentence(f"ortscan: {counted(len(left), 'loop')} left{name}: {loops}"), file=sys.stderr)
+    return ExitCode.LOOPS_LEFT
+
+
+def _unwanted_loops(report: RewriteReport, args: argparse.Namespace) -> list[LoopReport]:
+    """Return the loops that ``--fail-on-loops`` and ``--fail-on`` forbid."""
+    codes = {name.upper() for name in args.fail_on or ()}
+    return [loop for loop in report.loops_left if args.fail_on_loops or codes.intersection(reason.code for reason in loop.reasons)]

@@ -38,6 +38,7 @@ class ExitCode(IntEnum):
     DIFFERENT = 3
     UNCHANGED = 4
     SLOWER = 5
+    LOOPS_LEFT = 6
     INTERRUPTED = 130
 
 

@@ -1,0 +1,58 @@
+"""``explain --fail-on-loops`` and ``--fail-on``: gates for CI."""
+
+import io
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+
+from ortscan.__main__ import main
+from tests.support.small_models import MAP, RECURRENCE
+from tests.support.text import parsed
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    compiled = RECURRENCE.replace("Atan", "Sin")
+    for name, text in (("gone", MAP), ("left", RECURRENCE), ("compiled", compiled)):
+        onnx.save(parsed(text), tmp_path / f"{name}.onnx")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["left.onnx", "--fail-on-loops"], 6),
+        (["left.onnx"], 0),
+        (["gone.onnx", "--fail-on-loops", "--fail-on", "RECURRENCE"], 0),
+        (["left.onnx", "--fail-on", "RECURRENCE"], 6),
+        (["left.onnx", "--fail-on", "memory-budget,recurrence"], 6),
+        (["left.onnx", "--fail-on", "MEMORY-BUDGET"], 0),
+        (["compiled.onnx", "--native", "--fail-on-loops"], 0),
+        ([".", "--fail-on-loops"], 6),
+        (["nosuch.onnx", "--fail-on-loops"], 1),
+    ],
+)
+def test_a_loop_that_is_left_fails_only_if_asked(
+    words: list[str], code: int, models: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(models)
+    assert main(["explain", "--no-advice", *words]) == code
+    line = capsys.readouterr().err
+    assert ("ortscan: 1 loop left" in line) == (code == 6)
+    assert ("left in left.onnx: main/Scan" in line) == (words[0] == ".")
+
+
+def test_json_is_printed_even_if_a_loop_is_left(
+    models: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO((models / "left.onnx").read_bytes())))
+    assert main(["explain", "-", "--no-advice", "--json", "--fail-on-loops"]) == 6
+    assert json.loads(capsys.readouterr().out)["report"]["loops"][0]["fate"] == "kept"
+
+
+def test_an_unknown_code_is_refused_with_the_nearest(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(models / "left.onnx"), "--fail-on", "RECURENCE"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("ortscan: error: --fail-on: there is no reason code RECURENCE; similar codes are RECURRENCE")
