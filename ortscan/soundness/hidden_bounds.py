@@ -19,7 +19,7 @@ import onnx_ir as ir
 
 from ortscan.modelio.loaded import LoadedModel, to_proto
 from ortscan.ort.model_errors import without_weights
-from ortscan.soundness.new_fault import inference_fault
+from ortscan.soundness.strict_inference import inference_fault
 from rewrites.graph.names import Names
 from rewrites.graph.values import const_array, rank_of
 from rewrites.graph.walk import inner_graphs

@@ -2,8 +2,6 @@
 
 If the result fails a check, the same check runs on the original. A fault that the original has too is not reported. For the checks,
 large weights are replaced by inputs, because the validity of a node does not depend on their values.
-
-Works around ONNX-NAMES-OF-OTHER-GRAPHS, ONNX-OUTER-PRODUCT and ONNX-LONG-VECTORS.
 """
 
 from collections.abc import Callable
@@ -26,20 +24,18 @@ from ortscan.running.pieces import pieces_of
 from ortscan.running.runner import Runner, on_one_thread
 from ortscan.soundness.output_shapes import contradictory_outputs
 from ortscan.soundness.shape_agreement import disagreement
-from rewrites.analysis.shapes.long_vectors import has_long_vectors
-from rewrites.analysis.shapes.shown_scopes import feedable_inputs, make_names_unique, show_captured_constants
+from ortscan.soundness.strict_inference import inference_fault
+from rewrites.analysis.shapes.shown_scopes import feedable_inputs, show_captured_constants
 from rewrites.base.errors import InvariantBroken, UnsupportedModel
 from rewrites.base.lazy import lazy
 from rewrites.base.plain_text import quoted
 from rewrites.driver.invariants import check_invariants
 from rewrites.graph.walk import all_nodes
 
-__all__ = ["Original", "inference_fault", "new_fault"]
+__all__ = ["Original", "new_fault"]
 
 _LARGE_BYTES = 1 << 16
 _KEPT_BYTES = 64 << 20
-_NO_FAULT = "Invalid rank for"
-"""An error that onnx reports wrongly, because it propagates integer matrices through sums as if they were vectors."""
 _ONNXRUNTIMES_OWN = frozenset({"", "ai.onnx.ml", "com.microsoft"})
 _LOADING_SECONDS, _SECONDS_A_NODE = 20.0, 0.001
 """The time limit for loading, in seconds, and the limit per node. The larger limit applies. A model that takes longer has no
@@ -118,7 +114,9 @@ def new_fault(before: AnyModel | Original, after: LoadedModel) -> str | None:
         if fault is not None and not original.has(find):
             return fault
         shared += [find] if fault is not None else []
-    if inference_fault in shared and (names := contradictory_outputs(result)):  # onnx's full check may still accept the original
+    if inference_fault in shared and (
+        names := contradictory_outputs(after, result)
+    ):  # onnx's full check may still accept the original
         return f"the shapes declared for the outputs {', '.join(map(quoted, names))} contradict those inferred"
     if _load_fault in shared and not _may_have_other_operators(original.loaded.model):
         for find in (_checker_fault, inference_fault):
@@ -148,24 +146,6 @@ def _broken_invariant(loaded: LoadedModel, _: onnx.ModelProto) -> str | None:
 
 def _checker_fault(_: LoadedModel, proto: onnx.ModelProto) -> str | None:
     return error_of_onnx(lambda: onnx.checker.check_model(proto))
-
-
-def inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
-    """Run onnx's strict shape inference, and return its error, or None.
-
-    The inference also checks the declared shapes, and computes the elements of small vectors, because shapes may depend on these
-    elements.
-    """
-
-    shown = onnx.ModelProto()
-    shown.CopyFrom(proto)
-    make_names_unique(shown)
-
-    def infer(follow: bool) -> str | None:
-        return error_of_onnx(lambda: onnx.shape_inference.infer_shapes(shown, check_type=True, strict_mode=True, data_prop=follow))
-
-    fault = infer(follow=not has_long_vectors(loaded.model.graph, loaded.model.functions))
-    return infer(follow=False) if fault is not None and _NO_FAULT in fault else fault
 
 
 def _crashing_node(_: LoadedModel, proto: onnx.ModelProto) -> str | None:

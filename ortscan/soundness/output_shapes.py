@@ -10,15 +10,14 @@ notice the wrong declaration, because it cannot infer the shapes of all results 
 unknown rank. In the rewritten model, it infers these shapes. onnxruntime runs both models: it only warns about a wrong declaration.
 """
 
-from collections.abc import Mapping
-
 import onnx
 
 from ortscan.base.messages import warn
 from ortscan.modelio.interface import contradicts
 from ortscan.modelio.loaded import LoadedModel, redeclare, to_proto
 from ortscan.modelio.loading import AnyModel, load
-from ortscan.ort.model_errors import error_of_onnx, without_weights
+from ortscan.ort.model_errors import without_weights
+from ortscan.soundness.strict_inference import infer_strictly
 from rewrites.analysis.shapes.onnx_inference import infer_proto
 from rewrites.base.plain_text import quoted
 
@@ -31,7 +30,7 @@ def declare_inferred_shapes(after: LoadedModel) -> bool:
     Return True if a declaration was changed.
     """
     proto = without_weights(to_proto(after))
-    contradictions, names = contradictory_outputs(proto), _names_of_inputs(proto)
+    contradictions, names = contradictory_outputs(after, proto), _names_of_inputs(proto)
     for info in contradictions.values():
         for dim in info.type.tensor_type.shape.dim:
             if dim.dim_param not in names:
@@ -41,15 +40,20 @@ def declare_inferred_shapes(after: LoadedModel) -> bool:
     return bool(contradictions)
 
 
-def contradictory_outputs(model: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
+def contradictory_outputs(loaded: LoadedModel, proto: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
     """Return the inferred declarations of the outputs whose declared shape contradicts the inferred shape.
 
-    The keys are the names of these outputs. onnx may infer a size from only one branch of an If. Such a size is unknown in the
-    returned declaration.
+    The keys are the names of these outputs. Return an empty dict if onnx rejects the model even without declared shapes of outputs.
+    onnx may infer a size from only one branch of an If. Such a size is unknown in the returned declaration.
+
+    Args:
+        loaded: the model that ``proto`` was made from.
+        proto: the model, possibly without large weights.
     """
-    bare = _without_output_shapes(model)
-    inferred = _inferred(bare)
-    contradictions = {info.name: inferred[info.name] for info in model.graph.output if contradicts(info, inferred.get(info.name))}
+    bare = _without_output_shapes(proto)
+    result = infer_strictly(loaded, bare)
+    inferred = {} if isinstance(result, str) else {info.name: info for info in result.graph.output}
+    contradictions = {info.name: inferred[info.name] for info in proto.graph.output if contradicts(info, inferred.get(info.name))}
     careful = infer_proto(bare, data_prop=True) if contradictions else None
     for info in careful.graph.output if careful is not None else ():
         if info.name in contradictions:
@@ -98,18 +102,6 @@ def _without_output_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
         if info.type.HasField("tensor_type"):
             info.type.tensor_type.ClearField("shape")
     return bare
-
-
-def _inferred(bare: onnx.ModelProto) -> Mapping[str, onnx.ValueInfoProto]:
-    """Return the declarations that onnx infers for the outputs, by name.
-
-    ``bare`` is the model without declared shapes of outputs. Return an empty dict if onnx rejects it.
-    """
-    results: list[onnx.ModelProto] = []
-    error = error_of_onnx(
-        lambda: results.append(onnx.shape_inference.infer_shapes(bare, check_type=True, strict_mode=True, data_prop=True))
-    )
-    return {} if error is not None else {info.name: info for info in results[0].graph.output}
 
 
 def _shape(info: onnx.ValueInfoProto) -> str:

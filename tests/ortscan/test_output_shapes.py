@@ -9,6 +9,7 @@ import pytest
 
 import ortscan
 from ortscan.errors import OrtscanWarning
+from ortscan.modelio import load
 from ortscan.soundness.output_shapes import contradictory_outputs
 from tests.support.text import assert_same_numbers, model_from_text, ort_run
 
@@ -61,6 +62,13 @@ def test_rows_of_a_loop_of_constant_steps_are_declared_as_many_as_they_are():
         after = ortscan.optimize(model)
     assert sizes(after.graph.output[1]) == [5, 4]
     assert_same_numbers(ort_run(after, X), ort_run(model, X))
+
+
+def test_an_outer_product_that_onnx_misreads_does_not_hide_a_wrong_declaration():
+    text = """g (float[A,3,4] w, float[N,3] x) => (int64[3,2] o, float[N,7] y) <int64[1] at_1 = {1}, int64[1] at_0 = {0}> {
+        u = Shape (w) v = Shape (x) p = Unsqueeze (u, at_1) q = Unsqueeze (v, at_0) o = Mul (p, q) y = Neg (x) }"""
+    model = model_from_text(text, 18, check=False)
+    assert {name: sizes(info) for name, info in contradictory_outputs(load(model), model).items()} == {"y": ["N", 3]}
 
 
 def test_rows_of_steps_that_are_fixed_are_declared_as_many_as_they_are():
@@ -179,5 +187,6 @@ def test_a_size_that_one_branch_alone_tells_is_left_open():
         a = If (c) <then_branch = t () => (float[4,2] u) { u = Constant <value = float[4,2] {1,2,3,4,5,6,7,8}> () },
                     else_branch = e () => (float[N,2] v) { v = Neg (x) }>
         y = Neg (a) }"""
-    contradictions = contradictory_outputs(model_from_text(text, 9, check=False))
+    model = model_from_text(text, 9, check=False)
+    contradictions = contradictory_outputs(load(model), model)
     assert [sizes(info) for info in contradictions.values()] == [["", 2]]
