@@ -45,12 +45,12 @@ class StackedSteps:
 
 
 def stack(b: Builder, steps: Sequence[ir.Value], axis: int, like: ir.Value) -> ir.Value:
-    """Join two or more ``steps`` along a new ``axis``, and return the stack.
+    """Join ``steps`` along a new ``axis``, and return the stack.
 
     If enough sizes are known, this takes two nodes: a Concat along the axis of the steps that has the number ``axis``, and a
-    Reshape. Otherwise, each step is unsqueezed first. ``like``: a value with the shape of each step.
+    Reshape. Otherwise, or for a single step, each step is unsqueezed first. ``like``: a value with the shape of each step.
     """
-    shape = _stack_shape(like, axis, len(steps))
+    shape = _stack_shape(like, axis, len(steps)) if len(steps) > 1 else None
     if shape is not None:
         joined = reshape(b, concat(b, steps, axis), shape)
         dims = [] if steps[0].shape is None else shape_dims(steps[0].shape)
@@ -113,12 +113,15 @@ def steps_of(value: ir.Value) -> StackedSteps | None:
     axis = None if node is None else STACK_AXIS.of(node)
     if node is None or axis is None:
         return None
-    if node.op_type == "Concat":
+    values: list[ir.Value | None]
+    if node.op_type == "Unsqueeze":
+        values = [node.inputs[0]]
+    elif node.op_type == "Concat":
         producers = [None if operand is None else operand.producer() for operand in node.inputs]
         values = [node.inputs[0] if node is not None and node.op_type == "Unsqueeze" else None for node in producers]
     else:
         join = None if node.inputs[0] is None else node.inputs[0].producer()
-        values = list(join.inputs) if join is not None and join.op_type == "Concat" else [None]
+        values = [*join.inputs] if join is not None and join.op_type == "Concat" else [None]
     steps = tuple(value for value in values if value is not None)
     return StackedSteps(steps, axis) if len(steps) == len(values) else None
 

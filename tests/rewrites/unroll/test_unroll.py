@@ -263,6 +263,21 @@ def test_the_last_step_is_found_batch_first_too() -> None:
     assert "Concat" not in ops(unrolled(text))
 
 
+@pytest.mark.parametrize("size", ["2", "B"])
+@pytest.mark.parametrize("take", ["first = Gather (ys, k)", "first = Gather <axis = 1> (ys, k)"])
+def test_the_parts_of_the_only_step_are_not_taken_for_steps(size: str, take: str) -> None:
+    text = scan(
+        "low, high = Split <axis = 0, num_outputs = 2> (h) h1 = Concat <axis = 0> (high, x) y = Identity (h1)",
+        inputs="float[4] h, float[2] x",
+        outputs="float[4] h1, float[4] y",
+        given=f"float[4] s, float[1,{size}] xs",
+        results="float[N] first",
+        after=take,
+        weights="int64 k = {0}",
+    )
+    unrolled(text.replace("float[2] x", f"float[{size}] x"), B=2)
+
+
 def test_who_reads_all_steps_reads_the_stack() -> None:
     after = unrolled(
         scan(
