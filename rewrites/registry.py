@@ -71,6 +71,7 @@ from rewrites.tidy import (
     keep_float_weights,
     level_half_products,
     move_before_dequantizing,
+    products_of_copies,
     quantize_before_transposing,
     read_past_returning_casts,
     shapes_of_products,
@@ -189,6 +190,7 @@ AFTER: tuple[Rule[ir.Model], ...] = (
     quantize_before_transposing.RULE,
     keep_float_weights.RULE,
     read_past_returning_casts.RULE,
+    products_of_copies.RULE,
     copy_stacked_strings.RULE,
 )
 """Rules on a model, tried after the rules on its loops. Without them onnxruntime may crash or compute something else."""

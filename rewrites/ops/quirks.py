@@ -134,6 +134,8 @@ ORT-DEQUANTIZED-OUTER-WEIGHTS 1.32 REFUSAL
     A model is not loaded if a body dequantizes constant weights of an outer graph for a single product.
 ORT-RETURNING-CASTS 1.32 REFUSAL
     Casts to a wider type and back are dropped even if a body or branch reads the result. The value is then missing.
+ORT-RECIPROCAL-OF-COPY 1.32 REFUSAL
+    A model is not loaded if it multiplies a reciprocal by the result of an Identity, Dropout or Cast to the same type.
 ORT-TRANSPOSED-TIMES-VECTOR 1.31-1.32 WRONG_NUMBERS
     A Transpose before a product with a vector is fused into the product, which then uses the untransposed matrix.
 ORT-GATHER-AT-RANGE 1.31-1.32 NO_ERROR

@@ -139,6 +139,15 @@ def test_a_branch_reads_what_was_cast_there_and_back() -> bool:
     return refuses(model(text), feeds, "Missing Input: y")
 
 
+@pytest.mark.parametrize("copy", ["Identity (x)", "Dropout (x)", "Cast <to = 1> (x)"])
+@shows("ORT-RECIPROCAL-OF-COPY")
+def test_a_reciprocal_is_multiplied_by_a_copy(copy: str) -> bool:
+    text = f"g (float[2] x, float[2] a) => (float[2] y) <float one = {{1}}> {{ v = {copy} d = Div (one, a) y = Mul (d, v) }}"
+    feeds = {"x": ones(2), "a": ones(2)}
+    assert gives(model(text.replace(copy, "Abs (x)")), feeds)[0].tolist() == [1, 1]
+    return refuses(model(text), feeds, "Node input 'v' is not a graph input")
+
+
 @pytest.mark.parametrize("product", ["MatMul (t, v)", "com.microsoft.FusedMatMul <transA = 1> (x, v)"])
 @shows("ORT-TRANSPOSED-TIMES-VECTOR")
 def test_a_transpose_is_multiplied_by_a_vector(product: str) -> bool:
