@@ -66,6 +66,7 @@ from rewrites.scan_form import (
 )
 from rewrites.tidy import (
     axes_of_scalars,
+    constants_of_calls,
     copy_stacked_strings,
     early_casts,
     keep_float_weights,
@@ -191,6 +192,7 @@ AFTER: tuple[Rule[ir.Model], ...] = (
     keep_float_weights.RULE,
     read_past_returning_casts.RULE,
     products_of_copies.RULE,
+    constants_of_calls.RULE,
     copy_stacked_strings.RULE,
 )
 """Rules on a model, tried after the rules on its loops. Without them onnxruntime may crash or compute something else."""

@@ -19,7 +19,10 @@ _NO_FAULT = "Invalid rank for"
 
 
 def inference_fault(loaded: LoadedModel, proto: onnx.ModelProto) -> str | None:
-    """Return the error of onnx's strict shape inference, or None. See ``infer_strictly`` for the arguments."""
+    """Return the error of onnx's strict shape inference, or None.
+
+    See ``infer_strictly`` for the arguments.
+    """
     result = infer_strictly(loaded, proto)
     return result if isinstance(result, str) else None
 

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from rewrites.base import since
 from rewrites.graph.names import Names
+from rewrites.graph.values import is_constant
 from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
 
 __all__ = [
@@ -130,8 +131,8 @@ def dequantize_outside(body: ir.Graph, main: ir.Graph, names: Names) -> None:
     """Move DequantizeLinear nodes of constants from ``body`` and its nested graphs to ``main``.
 
     onnxruntime refuses the model if the weights of a product are outside the graph of their DequantizeLinear. A DequantizeLinear
-    stays if the other operand of the product is also the result of a DequantizeLinear, because onnxruntime then multiplies the
-    integers directly.
+    stays if the other operand of the product is also the result of a DequantizeLinear with a constant scale, because onnxruntime
+    then multiplies the integers directly.
     """
     for graph in [body, *inner_graphs(body)]:
         for node in [node for node in graph if node.op_type == "DequantizeLinear" and not node.outputs[0].is_graph_output()]:
@@ -144,10 +145,13 @@ def dequantize_outside(body: ir.Graph, main: ir.Graph, names: Names) -> None:
 
 
 def _meets_quantized_operand(node: ir.Node) -> bool:
-    """Return True if a user of the DequantizeLinear ``node`` also reads another DequantizeLinear."""
+    """Return True if a user of ``node`` also reads a DequantizeLinear with a constant scale."""
     operands = [value for user, _ in node.outputs[0].uses() for value in user.inputs if value is not node.outputs[0]]
     makers = (value.producer() for value in operands if value is not None)
-    return any(maker is not None and maker.op_type == "DequantizeLinear" for maker in makers)
+    return any(
+        maker is not None and maker.op_type == "DequantizeLinear" and maker.inputs[1] is not None and is_constant(maker.inputs[1])
+        for maker in makers
+    )
 
 
 def remove_nodes(nodes: Iterable[ir.Node]) -> None:

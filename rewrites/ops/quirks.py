@@ -1,7 +1,6 @@
 """The register of defects of onnxruntime and onnx, with their effects and versions.
 
-The docstring of a module that works around a defect contains the id of the defect. If the defect is fixed, a test fails and names
-these modules.
+A module that works around a defect has its id in the docstring. If the defect is fixed, a test fails and names these modules.
 """
 
 import re

@@ -34,7 +34,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 
 
 def _reads_of_copies(model: ir.Model, ctx: Context) -> Iterator[tuple[ir.Node, int, ir.Value]]:
-    """Yield each Mul that multiplies a reciprocal by a copy, with the position of the copy and the value that it copies."""
+    """Yield each Mul of a reciprocal and a copy, the position of the copy, and the copied value."""
     graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     for graph in graphs:
         for node in all_nodes(graph):

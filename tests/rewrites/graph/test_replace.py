@@ -138,3 +138,14 @@ def test_constants_are_dequantized_outside_a_body(zero: str, operators: list[str
     dequantize_outside(scan.attributes["body"].as_graph(), model.graph, Names(model))
     assert [node.op_type for node in model.graph] == operators
     onnx.checker.check_model(ir.to_proto(model), full_check=True)
+
+
+@pytest.mark.parametrize(("scale", "outside"), [("each", False), ("given", True)])
+def test_constants_stay_if_onnxruntime_multiplies_them_as_integers(scale: str, outside: bool) -> None:
+    text = (
+        DEQUANTIZED.replace("float[2] s,", "float[2] s, float given,").replace("ZERO", "").replace("(w, each, zero)", "(w, each)")
+    )
+    text = text.replace("p = MatMul (h, d)", f"q = QuantizeLinear (h, {scale}) e = DequantizeLinear (q, {scale}) p = MatMul (e, d)")
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    dequantize_outside(model.graph[-1].attributes["body"].as_graph(), model.graph, Names(model))
+    assert [node.op_type for node in model.graph] == (["DequantizeLinear"] if outside else []) + ["Scan"]
