@@ -78,6 +78,7 @@ from rewrites.tidy import (
     shapes_of_products,
     stateless_loops,
     weights_into_bodies,
+    weights_into_branches,
 )
 from rewrites.unroll import early_exits, flatten_ifs, unroll, unroll_recurrent_nodes
 
@@ -96,7 +97,7 @@ __all__ = [
     "PRODUCTS_AFTER",
     "RULES",
     "STATELESS_LOOPS",
-    "WEIGHTS_INTO_BODIES",
+    "WEIGHTS",
 ]
 
 GUARD_RECURRENCE: Rule[RecurrentNode] = guard_recurrence.RULE
@@ -198,8 +199,9 @@ AFTER: tuple[Rule[ir.Model], ...] = (
 """Rules on a model, tried after the rules on its loops. Without them onnxruntime may crash or compute something else."""
 
 STATELESS_LOOPS: Rule[ir.Model] = stateless_loops.RULE
-WEIGHTS_INTO_BODIES: Rule[ir.Model] = weights_into_bodies.RULE
 AXES_OF_SCALARS: Rule[ir.Model] = axes_of_scalars.RULE
+WEIGHTS: tuple[Rule[ir.Model], ...] = (weights_into_bodies.RULE, weights_into_branches.RULE)
+"""Rules that move weights into nested graphs, tried last."""
 
 ON_MODELS: tuple[Rule[Any], ...] = (
     *BEFORE,
@@ -208,7 +210,7 @@ ON_MODELS: tuple[Rule[Any], ...] = (
     *AFTER,
     AXES_OF_SCALARS,
     STATELESS_LOOPS,
-    WEIGHTS_INTO_BODIES,
+    *WEIGHTS,
 )
 """All rules on a model as a whole, or on its Ifs."""
 

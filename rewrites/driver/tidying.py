@@ -21,7 +21,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.dims import Dim, forgotten, is_made_up
 from rewrites.graph.values import const_array, dim_of, rank_of
 from rewrites.graph.walk import all_nodes, inner_values
-from rewrites.registry import AFTER, AXES_OF_SCALARS, PRODUCTS_AFTER, STATELESS_LOOPS, WEIGHTS_INTO_BODIES
+from rewrites.registry import AFTER, AXES_OF_SCALARS, PRODUCTS_AFTER, STATELESS_LOOPS, WEIGHTS
 
 __all__ = ["rename_sliced_sizes", "tidy"]
 
@@ -46,7 +46,8 @@ def tidy(ctx: Context) -> None:
         if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
             del graph.initializers[name]
     ctx.constants.drop_unused()
-    change_model(WEIGHTS_INTO_BODIES, ctx)
+    for rule in WEIGHTS:
+        change_model(rule, ctx)
     for value in [*graph.inputs, *inner_values(graph)]:
         value.shape = forgotten(value.shape, _is_made_up)
     rename_sliced_sizes(ctx.model)

@@ -23,13 +23,14 @@ from rewrites.registry import (
     PRODUCTS_AFTER,
     RULES,
     STATELESS_LOOPS,
-    WEIGHTS_INTO_BODIES,
+    WEIGHTS,
 )
 from rewrites.rule import Rule
 from tests.campaigns.providers import record as providers
 from tests.campaigns.published import record as published
 from tests.support import command_line
 from tests.support.exporter_tables import found, gains_in_short, gains_table, left_table, setting
+from tests.support.low_precision_table import as_table as low_precision_table
 from tests.support.quirks import workarounds
 
 __all__ = ["FOLDER", "PARTS", "ROOT", "TABLES", "with_parts", "write_tables"]
@@ -77,7 +78,7 @@ def rules() -> str:
         parts.append(f"## {phase}\n\n{purpose}\n\n{_rules(chosen)}")
     parts.append(f"## Before all others, on the model as a whole\n\n{_rules(BEFORE)}")
     parts.append(
-        f"## After all others, on the model as a whole\n\n{_rules((FLATTEN_IFS, *PRODUCTS_AFTER, *AFTER, AXES_OF_SCALARS, STATELESS_LOOPS, WEIGHTS_INTO_BODIES))}"
+        f"## After all others, on the model as a whole\n\n{_rules((FLATTEN_IFS, *PRODUCTS_AFTER, *AFTER, AXES_OF_SCALARS, STATELESS_LOOPS, *WEIGHTS))}"
     )
     return "\n".join(parts)
 
@@ -205,6 +206,7 @@ TABLES: dict[str, Callable[[], str]] = {
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"gains": lambda: f"{setting(found())}\n{gains_in_short(found())}"},
     "ortscan/docs/reference/options.md": {"options": options},
+    "ortscan/docs/how-to/low-precision.md": {"low precision": low_precision_table},
     "ortscan/docs/how-to/exporters/index.md": {"gains": lambda: f"{setting(found())}\n{gains_table(found())}"},
     **{
         f"ortscan/docs/how-to/exporters/{page}.md": {"left": partial(_left, exporters)}

@@ -1,9 +1,11 @@
 """Install tools of others beside ortscan, and run each by its own command: ``python -m tests.campaigns hosts [--only NAME]``.
 
 Each tool gets a fresh environment. ortscan is installed there from a clone of what is committed, because a build writes into its folder.
+``low_precision`` writes its outcomes to ``tests/data``, and the table in the document that shows them.
 """
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,10 +13,13 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.support.corpus import big_corpus
+from tests.support.low_precision_table import FILE
+from tests.support.tables import write_tables
+
 __all__ = ["main"]
 
 ROOT = Path(__file__).parents[3]
-MODEL = ROOT / "examples" / "tensorflow_lstm_opset_8.onnx"
 FLOATS = ROOT / "examples" / "mlp_per_step.onnx"
 
 
@@ -91,22 +96,15 @@ def olive(environment: Path) -> None:
     )
 
 
-def float16(environment: Path) -> None:
-    """Convert an optimised model to float16 and quantise it, then run both."""
-    python(
-        environment,
-        f"""
-        import onnx, onnxruntime, ortscan
-        from onnxconverter_common import float16
-        from onnxruntime.quantization import quantize_dynamic
-        after = ortscan.optimize({str(FLOATS)!r}, output="out.onnx")
-        half = float16.convert_float_to_float16(after, keep_io_types=True)
-        onnxruntime.InferenceSession(half.SerializeToString())
-        quantize_dynamic("out.onnx", "int8.onnx")
-        onnxruntime.InferenceSession("int8.onnx")
-        assert "MatMulInteger" in [node.op_type for node in onnx.load("int8.onnx").graph.node]
-        """,
-    )
+def low_precision(environment: Path) -> None:
+    """Quantise models of each exporter and convert them to float16, before and after ``ortscan.optimize``."""
+    folder, outcomes = big_corpus(), environment / "low_precision.json"
+    if folder is None:
+        sys.exit("low_precision needs the larger corpus: set ORTSCAN_CORPUS to its folder.")
+    code = f"from tests.campaigns.hosts.low_precision import write; write({str(folder)!r}, {str(outcomes)!r})"
+    subprocess.run([environment / "bin" / "python", "-W", "ignore", "-c", code], cwd=environment / "sources", check=True)
+    shutil.copy(outcomes, FILE)
+    write_tables()
 
 
 HOSTS: dict[str, tuple[Callable[[Path], None], list[str]]] = {
@@ -114,7 +112,7 @@ HOSTS: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     "onnx_ir": (onnx_ir, ["onnxscript"]),
     "polygraphy": (polygraphy, ["polygraphy"]),
     "olive": (olive, ["olive-ai", "requests"]),
-    "float16": (float16, ["onnxconverter-common", "sympy"]),
+    "low_precision": (low_precision, ["onnxconverter-common", "sympy"]),
 }
 """For each tool: the function that runs it, and the packages to install."""
 
