@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from ortscan.base import child_process
-from ortscan.cli import bench, cache, explain, migrate, native, optimize, verify
+from ortscan.cli import bench, cache, completion, explain, migrate, native, optimize, verify
 from ortscan.cli.actions import VersionAction
 from ortscan.cli.invocation import ExitCode, has_limits, run_verb, run_within_limits
 from ortscan.cli.parser import Parser, VerbParser
@@ -40,6 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
     cache.add(verbs)
     native.add_compile(verbs)
     native.add_native(verbs)
+    completion.add(verbs)
     return parser
 
 

@@ -27,7 +27,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument(
         "--opset",
         default="auto",
-        metavar="N",
+        metavar="auto|latest|N",
         help="the opset, a number; auto (default) and latest both mean the newest opset that the installed onnxruntime runs "
         "and to which the model can be migrated",
     )
