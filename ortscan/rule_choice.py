@@ -7,7 +7,7 @@ from typing import Any
 from ortscan.targets import Target
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import did_you_mean, shown
-from rewrites.native.functions import DOMAIN
+from rewrites.native.operator_names import DOMAIN
 from rewrites.registry import ON_MODELS, RULES
 from rewrites.rule import Rule
 

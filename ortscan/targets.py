@@ -13,7 +13,7 @@ from rewrites.base.abilities import ALL_CONTROL_FLOW, Abilities, Recurrent, Unro
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import did_you_mean, quoted, shown
 from rewrites.graph.context import Bidirectional
-from rewrites.native.functions import DOMAIN as PLANS
+from rewrites.native.operator_names import DOMAIN as PLANS
 
 __all__ = ["MOST_NODES", "TARGETS", "Target", "target_named", "unroll_limits"]
 

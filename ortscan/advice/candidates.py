@@ -10,7 +10,7 @@ from ortscan.running.specs import SessionSpec
 from ortscan.targets import TARGETS
 from ortscan.verb_options import REWRITING_OPTIONS
 from rewrites.base.report import LoopReport, RewriteReport
-from rewrites.native.functions import DOMAIN
+from rewrites.native.operator_names import DOMAIN
 
 __all__ = ["AdviceCandidate", "candidates"]
 

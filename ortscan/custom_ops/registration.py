@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import json
 import weakref
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ortscan.base.forks import ForkSafeLock
@@ -203,34 +204,23 @@ def _knows_operator(options: "ort.SessionOptions", probe: bytes) -> bool:
 @functools.cache
 def _probe_of_op() -> bytes:
     """Return a model with a call of the op."""
-    import onnx_ir as ir
-
-    inputs = [_value(slot, number) for number, slot in enumerate(SLOTS)]
-    node = ir.node(OPERATOR, inputs, {"spec": ""}, domain=DOMAIN, num_outputs=len(SLOTS))
-    for slot, value in zip(SLOTS, node.outputs, strict=True):
-        value.name, value.type = f"out_{slot}", ir.TensorType(ir.DataType[slot.upper()])
-    return _model(inputs, node, {DOMAIN: 1})
+    return _probe(OPERATOR, DOMAIN, SLOTS, spec="")
 
 
 @functools.cache
 def _probe_of_library() -> bytes:
     """Return a model with an operator of onnxruntime-extensions."""
-    import onnx_ir as ir
-
-    x = _value("string", 0)
-    node = ir.node("StringUpper", [x], domain="ai.onnx.contrib", num_outputs=1)
-    node.outputs[0].name, node.outputs[0].type = "out", x.type
-    return _model([x], node, {"ai.onnx.contrib": 1})
+    return _probe("StringUpper", "ai.onnx.contrib", ["string"])
 
 
-def _value(kind: str, number: int) -> Any:
-    import onnx_ir as ir
+def _probe(operator: str, domain: str, types: Sequence[str], **attributes: Any) -> bytes:
+    """Return a model with one node, whose inputs and outputs have the element types ``types``."""
+    from onnx import TensorProto, helper
 
-    return ir.Value(name=f"in_{number}", type=ir.TensorType(ir.DataType[kind.upper()]), shape=ir.Shape([None]))
-
-
-def _model(inputs: Any, node: Any, opsets: dict[str, int]) -> bytes:
-    import onnx_ir as ir
-
-    graph = ir.Graph(inputs, node.outputs, nodes=[node], name="probe", opset_imports={"": 18, **opsets})
-    return bytes(ir.to_proto(ir.Model(graph, ir_version=8)).SerializeToString())
+    codes = [TensorProto.DataType.Value(name.upper()) for name in types]
+    inputs = [helper.make_tensor_value_info(f"in_{i}", code, [None]) for i, code in enumerate(codes)]
+    outputs = [helper.make_tensor_value_info(f"out_{i}", code, None) for i, code in enumerate(codes)]
+    node = helper.make_node(operator, [x.name for x in inputs], [y.name for y in outputs], domain=domain, **attributes)
+    graph = helper.make_graph([node], "probe", inputs, outputs)
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(domain, 1)]
+    return bytes(helper.make_model(graph, ir_version=8, opset_imports=opsets).SerializeToString())

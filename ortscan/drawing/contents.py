@@ -12,7 +12,7 @@ from rewrites.base.plain_text import cut
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop, view
 from rewrites.loops.view import Loop, captured_values
-from rewrites.native.functions import DOMAIN
+from rewrites.native.operator_names import DOMAIN
 
 __all__ = ["MOST_NODES", "Steps", "operator_counts", "picture_of"]
 

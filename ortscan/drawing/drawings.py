@@ -17,7 +17,7 @@ from rewrites.base.errors import MalformedLoop
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop, view
 from rewrites.loops.view import captured_values, nodes_with_paths
-from rewrites.native.functions import DOMAIN
+from rewrites.native.operator_names import DOMAIN
 
 __all__ = ["drawings_of", "old_scans"]
 

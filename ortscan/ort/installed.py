@@ -15,7 +15,6 @@ from ortscan.ort.runtimes import Runtime
 from ortscan.ort.sessions import evaluate
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import shown
-from rewrites.migration.versions import NEWEST
 
 __all__ = [
     "OLDEST",
@@ -60,6 +59,8 @@ def warn_of_old() -> None:
 @functools.cache
 def newest_opset() -> int:
     """Return the newest opset that both ortscan and the installed onnxruntime support."""
+    from rewrites.migration.versions import NEWEST
+
     for version in range(min(NEWEST, onnx.defs.onnx_opset_version()), 0, -1):
         if _loads(version, 8):
             return version

@@ -25,7 +25,7 @@ from rewrites.graph.context import Context, Options
 from rewrites.graph.marks import WAS_REFUSED
 from rewrites.graph.walk import all_nodes
 from rewrites.migration import Migration
-from rewrites.native.functions import DOMAIN
+from rewrites.native.operator_names import DOMAIN
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.registry import DEFAULT_NODE_RULES
 from rewrites.rule import Rule

@@ -29,7 +29,7 @@ from rewrites.graph.context import Context, Options
 from rewrites.graph.values import static_dims
 from rewrites.graph.walk import all_nodes
 from rewrites.loop_form.written_out.chains import may_have_unrolled_steps
-from rewrites.native.functions import DOMAIN
+from rewrites.native.operator_names import DOMAIN
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.python_ops.put_calls import place_python_ops
 from rewrites.registry import NODE_RULES

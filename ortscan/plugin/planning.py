@@ -28,8 +28,8 @@ from ortscan.pipeline.rewriting import Rewriting, Rewritten
 from ortscan.pipeline.self_check import self_checked
 from ortscan.running.graph_index import all_nodes
 from rewrites.graph.values import const_array
-from rewrites.native.functions import DOMAIN, LOOP_OPERATOR, OPERATOR
 from rewrites.native.operations import NARROW, NUMPY
+from rewrites.native.operator_names import DOMAIN, LOOP_OPERATOR, OPERATOR
 from rewrites.registry import RULES
 
 __all__ = ["Answer", "answer_for", "planned", "rewritten"]

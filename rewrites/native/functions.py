@@ -11,13 +11,10 @@ import onnx_ir as ir
 from rewrites.graph.context import Context
 from rewrites.graph.values import const_array
 from rewrites.graph.walk import all_nodes
+from rewrites.native.operator_names import DOMAIN
 
 __all__ = [
-    "CELL_OPERATOR",
-    "DOMAIN",
     "IR_VERSION",
-    "LOOP_OPERATOR",
-    "OPERATOR",
     "add_constant_nodes",
     "add_function",
     "free_overload",
@@ -25,10 +22,6 @@ __all__ = [
     "new_parameter",
     "replace_reads",
 ]
-
-DOMAIN = "ai.ortscan"
-OPERATOR, LOOP_OPERATOR, CELL_OPERATOR = "Scan1", "Loop1", "Cell1"
-"""The names include the version of the plan format, because a new format needs new operators."""
 
 IR_VERSION = 10
 """The first IR version in which functions can have overloads."""

@@ -23,7 +23,8 @@ from rewrites.base.report import PatchOutcome
 from rewrites.graph.context import Context
 from rewrites.graph.values import is_constant, is_read, rank_of
 from rewrites.loops import replace_node
-from rewrites.native.functions import CELL_OPERATOR, DOMAIN, add_function, free_overload, make_function, new_parameter
+from rewrites.native.functions import add_function, free_overload, make_function, new_parameter
+from rewrites.native.operator_names import CELL_OPERATOR, DOMAIN
 from rewrites.ops.rnn.functions import Function
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule

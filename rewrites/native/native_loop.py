@@ -28,9 +28,6 @@ from rewrites.native.around import SurroundingNodes, find_surrounding_nodes, non
 from rewrites.native.compiling import CompiledLoop, compile_loop
 from rewrites.native.encoding import to_text
 from rewrites.native.functions import (
-    DOMAIN,
-    LOOP_OPERATOR,
-    OPERATOR,
     add_constant_nodes,
     add_function,
     free_overload,
@@ -38,6 +35,7 @@ from rewrites.native.functions import (
     new_parameter,
     replace_reads,
 )
+from rewrites.native.operator_names import DOMAIN, LOOP_OPERATOR, OPERATOR
 from rewrites.native.plan import Plan
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 

@@ -24,7 +24,7 @@ from rewrites.driver.prepare import name_free_dims, prepare
 from rewrites.driver.recurrent_nodes import model_may_need_rule, node_may_need_rule
 from rewrites.driver.tidying import tidy
 from rewrites.graph.context import Context, Options
-from rewrites.native.functions import DOMAIN
+from rewrites.native.operator_names import DOMAIN
 from rewrites.ops.rnn.recurrent_node import RecurrentNode, is_recurrent, read
 from rewrites.python_ops.put_calls import place_python_ops
 from rewrites.recurrent_nodes.expand import expand, in_float32
