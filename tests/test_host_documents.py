@@ -1,7 +1,5 @@
 """The pages on other tools show code that runs as it stands."""
 
-import re
-import textwrap
 from collections import Counter
 from pathlib import Path
 
@@ -10,21 +8,20 @@ import onnx
 import pytest
 
 from tests.support.corpus import shipped_corpus
+from tests.support.page_code import code_in
 from tests.support.runtime import ort_run
 
 ROOT = Path(__file__).parents[1]
-HOW_TO = ROOT / "ortscan" / "docs" / "how-to"
 LSTM = shipped_corpus() / "torch__scan_lstm_linear_h0c0_dyn.onnx"
 PRODUCTS = ROOT / "examples" / "mlp_per_step.onnx"
 
 
-def run_page(page: str, model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the Python of a page in ``folder``, where ``model.onnx`` is ``model``."""
+def run_page(page: str, model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, section: str = "") -> None:
+    """Run the Python of a page, or of one section, in ``folder``, where ``model.onnx`` is ``model``."""
     monkeypatch.chdir(folder)
     (folder / "model.onnx").write_bytes(model.read_bytes())
-    for code in re.findall(r"^```python\n(.*?)^```", (HOW_TO / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
-        if "torch" not in code:
-            exec(textwrap.dedent(code), {})
+    for code in code_in(page, "python", section):
+        exec(code, {})
 
 
 def operators(path: Path) -> Counter[str]:
@@ -39,7 +36,7 @@ def operators(path: Path) -> Counter[str]:
 def test_an_lstm_with_a_free_batch_is_quantised_and_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     feeds = {"x": np.ones((4, 2, 5), np.float32), "h0": np.ones((2, 7), np.float32), "c0": np.ones((2, 7), np.float32)}
     np.savez(tmp_path / "recorded.npz", **feeds)
-    run_page("low-precision.md", LSTM, tmp_path, monkeypatch)
+    run_page("how-to/low-precision.md", LSTM, tmp_path, monkeypatch)
     assert operators(tmp_path / "int8.onnx")["DynamicQuantizeLSTM"] == 1
     before = ort_run(onnx.load(LSTM), feeds)
     for name in ("half.onnx", "int8.onnx", "static.onnx"):
@@ -53,11 +50,11 @@ def test_products_of_a_loop_are_quantised_only_after_optimize(tmp_path: Path, mo
     graph = onnx.load(PRODUCTS).graph
     shape = [size.dim_value or 2 for size in graph.input[0].type.tensor_type.shape.dim]
     np.savez(tmp_path / "recorded.npz", **{graph.input[0].name: np.ones(shape, np.float32)})
-    run_page("low-precision.md", PRODUCTS, tmp_path, monkeypatch)
+    run_page("how-to/low-precision.md", PRODUCTS, tmp_path, monkeypatch)
     assert operators(tmp_path / "int8.onnx")["MatMulInteger"] == 2
     assert operators(tmp_path / "static.onnx")["QuantizeLinear"] > 0
 
 
 def test_a_sequential_of_onnx_ir_removes_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_page("pipelines.md", PRODUCTS, tmp_path, monkeypatch)
+    run_page("how-to/pipelines.md", PRODUCTS, tmp_path, monkeypatch, "onnx_ir and onnxscript")
     assert not {"Scan", "Loop"} & operators(tmp_path / "out.onnx").keys()

@@ -1,9 +1,10 @@
 """A pass for Olive, ``OrtscanOptimize``.
 
-``olive run --config run.json --package-config olive.json`` finds the pass if ``olive.json`` names this module. ``package_config``
-returns the content of ``olive.json``. It lists all passes of Olive, and ``OrtscanOptimize``.
+``olive run --config run.json --package-config olive.json`` finds the pass if ``olive.json`` names this module.
+``python -m ortscan.hosts.olive olive.json`` writes this file. It lists all passes of the installed Olive, and ``OrtscanOptimize``.
 """
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from olive.package_config import OlivePackageConfig
 from olive.passes import Pass
 from olive.passes.pass_config import BasePassConfig, PassConfigParam
 
-__all__ = ["OrtscanOptimize", "package_config"]
+__all__ = ["OrtscanOptimize", "main", "package_config"]
 
 _NAME = "OrtscanOptimize"
 
@@ -51,3 +52,20 @@ def package_config() -> dict[str, Any]:
     everything = {"supported_providers": ["*"], "supported_accelerators": ["*"], "supported_precisions": ["*"]}
     config["passes"][_NAME] = {"module_path": f"{__name__}.{_NAME}", **everything}
     return config
+
+
+def main() -> None:
+    """Write the package configuration to the file that the command line names."""
+    parser = argparse.ArgumentParser(
+        prog="python -m ortscan.hosts.olive", description="Write a package configuration for olive run --package-config."
+    )
+    parser.add_argument("file", type=Path, help="the JSON file to write")
+    file = parser.parse_args().file
+    try:
+        file.write_text(json.dumps(package_config(), indent=1), encoding="utf-8")
+    except OSError as error:
+        parser.error(f"{file} cannot be written: {error.strerror or error}.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,12 @@
 """Install tools of others beside ortscan, and run each by its own command: ``python -m tests.campaigns hosts [--only NAME]``.
 
 Each tool gets a fresh environment. ortscan is installed there from a clone of what is committed, because a build writes into its folder.
-``low_precision`` writes its outcomes to ``tests/data``, and the table in the document that shows them.
+The commands are those of the page on other tools. ``low_precision`` writes its outcomes to ``tests/data``, and the table in the document
+that shows them.
 """
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -13,14 +15,17 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.support.corpus import big_corpus
+from tests.support.corpus import big_corpus, shipped_corpus
 from tests.support.low_precision_table import FILE
+from tests.support.page_code import code_in
 from tests.support.tables import write_tables
 
 __all__ = ["main"]
 
 ROOT = Path(__file__).parents[3]
-FLOATS = ROOT / "examples" / "mlp_per_step.onnx"
+PAGE = "how-to/pipelines.md"
+MODEL = shipped_corpus() / "jax2onnx__scan_map.onnx"
+"""A model that jax2onnx exported: a loop of two products and an activation."""
 
 
 def python(environment: Path, code: str) -> None:
@@ -28,70 +33,77 @@ def python(environment: Path, code: str) -> None:
     subprocess.run([environment / "bin" / "python", "-W", "ignore", "-c", textwrap.dedent(code)], cwd=environment, check=True)
 
 
+def shell(environment: Path, code: str) -> None:
+    """Run shell commands in the active environment, in its folder."""
+    path = f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(["bash", "-ec", code], cwd=environment, check=True, env={**os.environ, "PATH": path})
+
+
+_SCAN_MODULE = """
+import torch
+from torch._higher_order_ops import scan
+class Sum(torch.nn.Module):
+    def forward(self, x, h0):
+        return scan(lambda h, r: ((h + r), (h + r).clone()), h0, x)
+module, inputs = Sum().eval(), (torch.randn(6, 2, 4), torch.randn(2, 4))
+"""
+_WHILE_MODULE = """
+import torch
+from torch._higher_order_ops import while_loop
+class Doubled(torch.nn.Module):
+    def forward(self, x):
+        return while_loop(lambda n, v: n < 5, lambda n, v: (n + 1, v * 2), (torch.tensor(0), x))
+module, inputs = Doubled().eval(), (torch.randn(2, 4),)
+"""
+_SAME_RESULTS = """
+assert not {"Scan", "Loop"} & {node.op_type for node in program.model.graph.all_nodes()}
+for left, right in zip(module(*inputs), program(*inputs)):
+    torch.testing.assert_close(left, right)
+import onnx
+onnx.checker.check_model("out.onnx")
+"""
+
+
 def torch(environment: Path) -> None:
-    """Optimise an exported program with one line, and run it by torch's own call."""
-    python(
-        environment,
-        """
-        import torch, ortscan
-        from torch._higher_order_ops import scan
-        class Sum(torch.nn.Module):
-            def forward(self, x, h0):
-                return scan(lambda h, r: ((h + r), (h + r).clone()), h0, x)
-        example = torch.randn(6, 2, 4), torch.randn(2, 4)
-        program = torch.onnx.export(Sum().eval(), example, dynamo=True, dynamic_shapes=({0: "T"}, {}), verbose=False)
-        after = ortscan.optimize(program)
-        assert isinstance(after, type(program))
-        assert "Scan" not in [node.op_type for node in after.model.graph.all_nodes()]
-        for left, right in zip(program(*example), after(*example)):
-            torch.testing.assert_close(left, right)
-        """,
-    )
+    """Optimise exported programs with one line, and run them by torch's own call."""
+    (code,) = code_in(PAGE, "python", "A model that torch exported")
+    for module in (_SCAN_MODULE, _WHILE_MODULE):
+        python(environment, module + code + _SAME_RESULTS)
 
 
 def onnx_ir(environment: Path) -> None:
-    """Remove loops in a Sequential of onnx_ir, with a pass of onnxscript after it."""
+    """Remove loops in a Sequential of onnx_ir, then run the optimiser of onnxscript."""
+    (code,) = code_in(PAGE, "python", "onnx_ir and onnxscript")
     python(
         environment,
-        f"""
-        import onnx_ir, onnxscript.optimizer, ortscan
-        model = onnx_ir.load({str(FLOATS)!r})
-        result = onnx_ir.passes.Sequential(ortscan.passes.RemoveLoops(), onnx_ir.passes.common.RemoveUnusedNodesPass())(model)
+        code
+        + textwrap.dedent("""
+        import onnxscript.optimizer
         onnxscript.optimizer.optimize_ir(result.model)
         assert result.modified
-        assert not {{"Scan", "Loop"}} & {{node.op_type for node in result.model.graph.all_nodes()}}
-        """,
+        assert not {"Scan", "Loop"} & {node.op_type for node in result.model.graph.all_nodes()}
+        """),
     )
 
 
 def polygraphy(environment: Path) -> None:
     """Compare a session of ortscan with onnxruntime by ``polygraphy run``."""
-    subprocess.run([environment / "bin" / "polygraphy", "run", FLOATS, "--onnxrt", "--ortscan"], cwd=environment, check=True)
+    (commands,) = code_in(PAGE, "sh", "polygraphy")
+    shell(environment, commands)
 
 
 def olive(environment: Path) -> None:
     """Optimise by ``olive run``, with a pass of Olive itself after it."""
-    python(
-        environment,
-        f"""
-        import json
-        from ortscan.hosts.olive import package_config
-        json.dump(package_config(), open("olive.json", "w"))
-        model = {{"type": "ONNXModel", "model_path": {str(FLOATS)!r}}}
-        passes = {{"loops": {{"type": "OrtscanOptimize", "options": {{"target": "cpu"}}}}, "int8": {{"type": "OnnxDynamicQuantization"}}}}
-        run = {{"input_model": model, "passes": passes, "output_dir": "out", "cache_dir": "cache", "no_artifacts": True}}
-        json.dump(run, open("run.json", "w"))
-        """,
-    )
-    command = [environment / "bin" / "olive", "run", "--config", "run.json", "--package-config", "olive.json"]
-    subprocess.run(command, cwd=environment, check=True)
+    (run,), (commands,) = code_in(PAGE, "json", "Olive"), code_in(PAGE, "sh", "Olive")
+    (environment / "run.json").write_text(run, encoding="utf-8")
+    shell(environment, commands)
     python(
         environment,
         """
         import onnx, pathlib
         (path,) = pathlib.Path("out").rglob("*.onnx")
-        operators = {node.op_type for node in onnx.load(path).graph.node}
-        assert "MatMulInteger" in operators and not operators & {"Scan", "Loop"}, operators
+        operators = [node.op_type for node in onnx.load(path).graph.node]
+        assert operators.count("MatMulInteger") == 2 and not {*operators} & {"Scan", "Loop"}, operators
         """,
     )
 
@@ -130,6 +142,7 @@ def main() -> None:
             environment, sources = Path(folder), Path(folder) / "sources"
             subprocess.run([sys.executable, "-m", "venv", environment], check=True)
             subprocess.run(["git", "clone", "--quiet", ROOT, sources], check=True)
+            shutil.copy(MODEL, environment / "model.onnx")
             install = [environment / "bin" / "pip", "install", "--quiet", *packages, f"{sources}[cpu]"]
             try:
                 subprocess.run(install, check=True)
