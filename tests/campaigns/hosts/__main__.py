@@ -1,6 +1,7 @@
 """Install tools of others beside ortscan, and run each by its own command: ``python -m tests.campaigns hosts [--only NAME]``.
 
 Each tool gets a fresh environment. ortscan is installed there from a clone of what is committed, because a build writes into its folder.
+It is installed without the native library, which takes long to build and is not needed.
 The commands are those of the page on other tools. ``low_precision`` writes its outcomes to ``tests/data``, and the table in the document
 that shows them.
 """
@@ -145,7 +146,7 @@ def main() -> None:
             shutil.copy(MODEL, environment / "model.onnx")
             install = [environment / "bin" / "pip", "install", "--quiet", *packages, f"{sources}[cpu]"]
             try:
-                subprocess.run(install, check=True)
+                subprocess.run(install, check=True, env={**os.environ, "ORTSCAN_BUILD_NATIVE": "0"})
                 run(environment)
             except subprocess.CalledProcessError as error:
                 failed.append(name)
