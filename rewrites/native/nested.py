@@ -17,7 +17,7 @@ from rewrites.graph.values import const_array
 from rewrites.loops import Loop, LoopView, ScanView, is_loop, view
 from rewrites.native.body import Body, type_name
 from rewrites.native.operations import Op
-from rewrites.native.operator_views import TranslatorCall
+from rewrites.native.operator_views import TranslatorCall, row_view, stack_rows
 from rewrites.native.plan import PlanRefused
 from rewrites.native.translators import translate
 from rewrites.native.views import View
@@ -82,7 +82,7 @@ def _unroll_loop(call: TranslatorCall) -> Sequence[View]:
     for step in range(count):
         body.views |= {state.inner: current for state, current in zip(loop.states, states, strict=True)}
         for scan, x in zip(loop.scan_inputs, scanned, strict=True):
-            body.views[scan.inner] = _row_view(x, scan.axis % len(x.shape), count - 1 - step if scan.reverse else step)
+            body.views[scan.inner] = row_view(x, scan.axis % len(x.shape), count - 1 - step if scan.reverse else step)
         if isinstance(loop, LoopView):
             body.views[loop.iteration] = body.constant(np.array(step, np.int64))
             body.views[loop.condition_in] = body.constant(np.array(True))
@@ -95,7 +95,7 @@ def _unroll_loop(call: TranslatorCall) -> Sequence[View]:
     if [state.shape for state in states] != shapes:
         raise call.refuse("NATIVE-SHAPE", "a state changes its shape")
     axes = [(output.axis, output.reverse) for output in loop.scan_outputs]
-    return [*states, *(_stack_rows(body, stack, *axis_and_order) for stack, axis_and_order in zip(rows, axes, strict=True))]
+    return [*states, *(stack_rows(body, stack, *axis_and_order) for stack, axis_and_order in zip(rows, axes, strict=True))]
 
 
 def _step_count(call: TranslatorCall, loop: Loop, scanned: Sequence[View]) -> int:
@@ -108,19 +108,3 @@ def _step_count(call: TranslatorCall, loop: Loop, scanned: Sequence[View]) -> in
     if known is None:
         raise call.refuse("NATIVE-FORM", "its number of steps is unknown or 0")
     return known
-
-
-def _row_view(x: View, axis: int, index: int) -> View:
-    shape, strides = (*x.shape[:axis], *x.shape[axis + 1 :]), (*x.strides[:axis], *x.strides[axis + 1 :])
-    return View(x.buffer, shape, strides, x.offset + index * x.strides[axis], x.truth)
-
-
-def _stack_rows(body: Body, rows: Sequence[View], axis: int, reverse: bool) -> View:
-    """Stack ``rows`` along the new axis ``axis``. If ``reverse`` is True, stack them in reverse order."""
-    rows = rows[::-1] if reverse else rows
-    first = rows[0]
-    axis %= len(first.shape) + 1
-    result = body.new_buffer((*first.shape[:axis], len(rows), *first.shape[axis:]), first)
-    for index, row in enumerate(rows):
-        body.emit(Op.COPY, _row_view(result, axis, index), body.as_type(row, first.buffer.dtype))
-    return result

@@ -9,10 +9,20 @@ import onnx_ir as ir
 
 from rewrites.graph.values import const_array, is_read
 from rewrites.native.body import Body, constant_elements
+from rewrites.native.operations import Op
 from rewrites.native.plan import PlanRefused
 from rewrites.native.views import View, dense_strides, move_elements
 
-__all__ = ["Translator", "TranslatorCall", "as_matrices", "merge_axes_last", "permute_axes", "restore_axes"]
+__all__ = [
+    "Translator",
+    "TranslatorCall",
+    "as_matrices",
+    "merge_axes_last",
+    "permute_axes",
+    "restore_axes",
+    "row_view",
+    "stack_rows",
+]
 
 
 @dataclass(frozen=True)
@@ -123,3 +133,26 @@ def as_matrices(body: Body, view: View, batches: int, rows: int) -> View:
     shape = (*view.shape[:batches], math.prod(view.shape[batches:split]), math.prod(view.shape[split:]))
     (joined,) = move_elements(view, lambda addresses: [addresses.reshape(shape)]) or [np.empty(0)]
     return joined if isinstance(joined, View) else body.reshaped(view, shape)
+
+
+def row_view(view: View, axis: int, index: int) -> View:
+    """Return the part of ``view`` at ``index`` along ``axis``, without this axis."""
+    shape, strides = (*view.shape[:axis], *view.shape[axis + 1 :]), (*view.strides[:axis], *view.strides[axis + 1 :])
+    return View(view.buffer, shape, strides, view.offset + index * view.strides[axis], view.truth)
+
+
+def stack_rows(body: Body, rows: Sequence[View], axis: int, reverse: bool = False) -> View:
+    """Stack ``rows`` along the new axis ``axis``. If ``reverse`` is True, stack them in reverse order.
+
+    A single row is not copied.
+    """
+    rows = rows[::-1] if reverse else rows
+    first = rows[0]
+    axis %= len(first.shape) + 1
+    shape = (*first.shape[:axis], len(rows), *first.shape[axis:])
+    if len(rows) == 1:
+        return View(first.buffer, shape, (*first.strides[:axis], 0, *first.strides[axis:]), first.offset, first.truth)
+    result = body.new_buffer(shape, first)
+    for index, row in enumerate(rows):
+        body.emit(Op.COPY, row_view(result, axis, index), body.as_type(row, first.buffer.dtype))
+    return result

@@ -15,12 +15,22 @@ from rewrites.native.translators.movement import MOVEMENT, SHAPES
 from rewrites.native.translators.pointwise import POINTWISE
 from rewrites.native.translators.products import PRODUCTS
 from rewrites.native.translators.quantization import QUANTIZATION
+from rewrites.native.translators.recurrence import RECURRENCE
 from rewrites.native.translators.reductions import REDUCTIONS
 from rewrites.native.views import View
 
 __all__ = ["TRANSLATORS", "translate"]
 
-TRANSLATORS: dict[str, Translator] = {**MOVEMENT, **INDEXING, **POINTWISE, **PRODUCTS, **QUANTIZATION, **REDUCTIONS, **SHAPES}
+TRANSLATORS: dict[str, Translator] = {
+    **MOVEMENT,
+    **INDEXING,
+    **POINTWISE,
+    **PRODUCTS,
+    **QUANTIZATION,
+    **RECURRENCE,
+    **REDUCTIONS,
+    **SHAPES,
+}
 
 
 def translate(node: ir.Node, body: Body) -> Sequence[View]:

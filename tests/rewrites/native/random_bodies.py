@@ -58,7 +58,7 @@ class RandomScan:
     def kinds(self) -> list[Callable[[str, Dims], None]]:
         """What may be added to the body, given a value."""
         once: list[Callable[[str, Dims], None]] = [self.unary, self.moved, self.part, self.joined, self.indexed, self.product]
-        return [*once, *[self.binary] * 3, self.chosen]
+        return [*once, *[self.binary] * 3, self.chosen, self.recurrent]
 
     def shape(self) -> Dims:
         return [self.draw.choice(self.dims) for _ in range(self.draw.randint(0, 3))]
@@ -179,6 +179,18 @@ class RandomScan:
         if fitting:
             other, own = self.draw.choice(fitting)
             self.add("MatMul", [x, other], [*dims[:-1], own[1]])
+
+    def recurrent(self, x: str, dims: Dims) -> None:
+        sizes = [dim for dim in dims[:-1] if dim != 1]
+        if not dims or "B" in dims[-1:] or ("B" in sizes and len(sizes) > 1):
+            return
+        rows = sizes[0] if "B" in sizes else int(np.prod([int(size) for size in sizes]))
+        self.add("Reshape", [x, self.ints(1, -1, int(dims[-1]))], [1, rows, dims[-1]])
+        kind, gates = self.draw.choice([("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+        direction, ways = self.draw.choice([("forward", 1), ("reverse", 1), ("bidirectional", 2)])
+        shapes = [(ways, 2 * gates, int(dims[-1])), (ways, 2 * gates, 2), (ways, 4 * gates)][: self.draw.randint(2, 3)]
+        weights = [self.constant(np.sin(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape)) for shape in shapes]
+        self.add(kind, [self.nodes[-1].output[0], *weights], [1, ways, rows, 2], hidden_size=2, direction=direction)
 
 
 def _infos(drawn: Sequence[Drawn]) -> list[onnx.ValueInfoProto]:
