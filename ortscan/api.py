@@ -19,6 +19,7 @@ from ortscan.modelio import AnyModel, LoadedModel, ModelLike, return_model, seal
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.option_types import check_flags, check_path, plain_meaning, signature_with
 from ortscan.ort.runtimes import runtime_named
+from ortscan.pipeline.answering import timed_answer
 from ortscan.pipeline.compare_with_original import compare, level_of, require_equal
 from ortscan.pipeline.on_difference import on_difference_of, verified
 from ortscan.pipeline.rewriting import Rewriting, Rewritten
@@ -88,7 +89,8 @@ def optimize(model: Any, *, report: bool = False, **options: Any) -> Any:
         model: a path, bytes, a ModelProto, an onnx_ir Model or a torch ONNXProgram. It is never changed. The result is an onnx_ir
             Model or an ONNXProgram if ``model`` is one, else a ModelProto. Without ``output``, the result contains all weights. It
             can then be serialised only if it is smaller than 2 GB.
-        report: also return the Report that ``explain`` returns, in a pair (model, report).
+        report: also return the Report that ``explain`` returns, in a pair (model, report). If the results are compared and equal,
+            both models are timed for the report, in about half a second.
         options: those of the page of options.
 
     Raises:
@@ -110,7 +112,10 @@ def optimize(model: Any, *, report: bool = False, **options: Any) -> Any:
         if level is not None:
             outcome = verified(rewriting, outcome, lambda it: compare(rewriting.model, it, level, spent, rewriting.sizes), keep)
         result = return_model(outcome.loaded, output, rewriting.model if is_returned_as_passed(rewriting, outcome) else None)
-    return (result, with_drawings(outcome.report, rewriting.model, outcome.loaded.model, model)) if report else result
+        if not report:
+            return result
+        answer = timed_answer(outcome, rewriting.model, rewriting.sizes, level or "quick")
+    return result, with_drawings(outcome.report, rewriting.model, outcome.loaded.model, model, answer)
 
 
 @overload

@@ -1,5 +1,6 @@
 """The public verb explain."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ortscan.api import rewriting_of
@@ -10,6 +11,7 @@ from ortscan.edge.programs import accepting_programs
 from ortscan.modelio import ModelLike
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.option_types import check_flags
+from ortscan.pipeline.answering import answer_of
 from ortscan.report.outcome import Report, in_python, with_drawings
 from ortscan.verb_options import REWRITING_OPTIONS, ExplainOptions
 from rewrites.base.errors import OptionError
@@ -67,9 +69,11 @@ def explained(model: ModelLike, *, advice: bool = False, **options: Any) -> Repo
     check_flags(advice=advice)
     source = read_from_pipe(model)
     outcome = rewriting_of(source, **chosen)
+    times = None
     if advice:
         from ortscan.advice.giving import give_advice
 
         chosen.pop("stop_after", None)
-        give_advice(source, chosen, outcome, chosen.pop("progress", None))
-    return with_drawings(outcome.report, source, outcome.loaded.model, model)
+        times = give_advice(source, chosen, outcome, chosen.pop("progress", None))
+    answer = replace(answer_of(outcome.report, times), outcome=None)
+    return with_drawings(outcome.report, source, outcome.loaded.model, model, answer)

@@ -22,7 +22,9 @@ SAYS = {
     "streaming": ["the step alone: removed the loop, ", "100 frames of 10 ms", "ortscan: "],
     "tutorial": [
         "Loop, 30 nodes a step: removed, GRU, forward, H=7\n",
-        "Loop, 30 nodes a step: removed, GRU, backward, H=7\nbuilt: 14 nodes, equal\n2 loops: 2 removed.\nsession: optimized",
+        "Loop, 30 nodes a step: removed, GRU, backward, H=7\nbuilt: 14 nodes, equal\n",
+        "2 of 2 loops gone · equal on ",
+        "session: optimized",
         "session: cached",
     ],
     "torch_loop": ["left RECURRENCE", "did  hoist-invariants", "times as fast"],

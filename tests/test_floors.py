@@ -85,7 +85,9 @@ FLOORS = {
             "__main__",
         ),
     ],
-    "ortscan.verification": [*("result", "inputs", "oracle", "judge", "compare_models", "cut_loop", "compare_loops", "verifier")],
+    "ortscan.verification": [
+        *("result_html", "result", "inputs", "oracle", "judge", "compare_models", "cut_loop", "compare_loops", "verifier")
+    ],
 }
 HEAVY = {"onnxruntime", "onnxruntime_extensions", "rich", "torch"}
 

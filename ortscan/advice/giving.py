@@ -6,10 +6,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from ortscan.advice.candidates import AdviceCandidate, candidates
-from ortscan.advice.trying import TriedCandidate, gain_of, time_models, try_candidate
-from ortscan.modelio import AnyModel, ModelLike
+from ortscan.advice.trying import TriedCandidate, gain_of, try_candidate
+from ortscan.modelio import ModelLike
 from ortscan.modelio.source import initializer_bytes, open_source
-from ortscan.pipeline.rewriting import Rewritten
+from ortscan.pipeline.rewriting import Rewriting, Rewritten
+from ortscan.report.ratio import duration
 from ortscan.running.specs import input_specs, overridable_names
 from rewrites.base.report import Advice, Fate
 from rewrites.graph.marks import REPORT
@@ -24,7 +25,6 @@ MOST_SECONDS = 60.0
 """After this time in seconds no further candidate is tried."""
 _LARGEST = 512 << 20
 """The most bytes of weights. No candidates are tried on larger models."""
-_TIMED_TARGETS = ("cpu", "onnx")
 _CLEARLY = 1.1
 """Other advice is preferred to the simplest advice only if its result is faster by this factor."""
 _FATES: dict[Fate, str] = {
@@ -38,8 +38,10 @@ _FATES: dict[Fate, str] = {
 
 def give_advice(
     model: ModelLike, options: Mapping[str, Any], outcome: Rewritten, progress: Callable[[int, int], None] | None = None
-) -> None:
+) -> "Bench | None":
     """Add costs and advice to the report of ``outcome``. A candidate that fails is skipped.
+
+    Return the times of the original and the optimised model, or None if they cannot be timed.
 
     Args:
         model: the original model.
@@ -47,25 +49,28 @@ def give_advice(
         outcome: the optimised model and its report.
         progress: a function that is called with the number of tried candidates and the number of all candidates.
     """
+    from ortscan.benchmark.brief import TIMED_TARGETS, time_result
     from ortscan.benchmark.measure import StillRunning
 
     report, end = outcome.report, time.monotonic() + MOST_SECONDS
     if not report.loops:
-        return
+        return None
     with ExitStack() as stack:
         proto = open_source(model, stack).proto
         if initializer_bytes(proto) > _LARGEST:
             report.messages.append("no advice: the model is too large to try options on")
-            return
+            return None
         inputs = input_specs(proto.graph)
         proposals = list(candidates(report, options, inputs, sorted(overridable_names(proto)))) if report.loops_left else []
-    is_timed = report.target in _TIMED_TARGETS
+    rewriting = Rewriting(model, **options)
     try:
-        if is_timed:
-            _measure_costs(model, outcome)
+        times = time_result(report, rewriting.model, outcome.loaded, rewriting.sizes, profile=True)
     except StillRunning as error:
         report.messages.append(f"no advice: {error}")
-        return
+        return None
+    if times is not None:
+        _add_costs(times, outcome)
+    is_timed = report.target in TIMED_TARGETS
     helpful: list[tuple[TriedCandidate, Bench | None]] = []
     for number, candidate in enumerate(proposals):
         if progress is not None:
@@ -80,23 +85,14 @@ def give_advice(
             helpful.append((attempt, bench))
     for loop in report.loops_left:
         loop.advice = _best_advice(loop.where, helpful)
+    return times
 
 
-def _measure_costs(model: AnyModel, outcome: Rewritten) -> None:
-    """Time the original ``model`` and the optimised model of ``outcome``, and add the times to the report.
-
-    The report gets the time of a run and the time of each loop, in both models. Raise StillRunning if a run does not end.
-    """
-    from ortscan.benchmark.ratio import duration, gain
-
-    bench = time_models({"the original": model, "the result": outcome.loaded}, {}, profile=True)
-    if bench is None:
-        return
-    result = bench.results[0]
-    before, after = (duration(timing.median) for timing in result.timings)
-    if outcome.is_touched:
-        outcome.report.messages.append(f"a run takes {after} instead of {before}: {gain(result.ratio())} ({result.label})")
-    old, new = map(_loop_seconds, bench.models)
+def _add_costs(times: "Bench", outcome: Rewritten) -> None:
+    """Add the time of each loop, in the original and in the optimised model, to the report of ``outcome``."""
+    result = times.results[0]
+    before, after = duration(result.timings[0].median), duration(result.timings[-1].median)
+    old, new = _loop_seconds(times.models[0]), _loop_seconds(times.models[-1])
     left: dict[int, list[str]] = {}
     for node in all_nodes(outcome.loaded.model.graph):
         entry = REPORT.of(node)
@@ -170,12 +166,10 @@ def _best_advice(where: str, helpful: "list[tuple[TriedCandidate, Bench | None]]
 
 
 def _factor(bench: "Bench | None") -> float:
-    return 1.0 if bench is None else max(result.ratio().value for result in bench.results)
+    return 1.0 if bench is None else bench.results[0].ratio().value
 
 
 def _advice(attempt: TriedCandidate, bench: "Bench | None", where: str) -> Advice:
-    from ortscan.benchmark.ratio import duration, gain
-
     candidate, fate = attempt.candidate, attempt.improved_fates[where]
     condition = f", if {candidate.when}" if candidate.when else ""
     flags, options = candidate.flags, dict(candidate.options)
@@ -183,8 +177,6 @@ def _advice(attempt: TriedCandidate, bench: "Bench | None", where: str) -> Advic
         flags = f"{flags} --verify quick"
     if bench is None:
         return Advice(flags, options, fate, f"{flags}: {_FATES[fate]}{condition}", candidate.when)
-    result = max(bench.results, key=lambda result: result.ratio().value)
-    before, after = (timing.median for timing in result.timings)
-    times = f"a run takes {duration(after)} instead of {duration(before)}, {gain(result.ratio())} ({result.label})"
-    text = f"{flags}: {_FATES[fate]}; {times}{condition}"
-    return Advice(flags, options, fate, text, candidate.when, (before, after), dict(result.sizes))
+    speedup = bench.results[0].speedup()
+    text = f"{flags}: {_FATES[fate]}; {speedup}{condition}"
+    return Advice(flags, options, fate, text, candidate.when, (speedup.before, speedup.after), dict(speedup.sizes))

@@ -6,6 +6,7 @@ The model is rewritten with the candidate. If this improves loops, the results a
 import time
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,11 +24,10 @@ from rewrites.base.report import Fate, LoopReport, RewriteReport
 if TYPE_CHECKING:
     from ortscan.benchmark.result import Bench
 
-__all__ = ["TriedCandidate", "gain_of", "time_models", "try_candidate"]
+__all__ = ["TriedCandidate", "gain_of", "try_candidate"]
 
 _COMPARED_SECONDS = 10.0
 """The time limit of a full comparison."""
-_TIMED_SECONDS, _ROUNDS = 0.8, 7
 _RANKS: dict[Fate, int] = {"kept": 0, "rewritten": 0, "reduced": 1, "planned": 2, "removed": 2}
 
 
@@ -94,41 +94,19 @@ def _is_better(before: LoopReport, after: LoopReport) -> bool:
     return ranks[1] > ranks[0] or (ranks[1] == ranks[0] and after.nodes_after < before.nodes_after)
 
 
-def time_models(models: Mapping[str, AnyModel], sizes: Mapping[str, int], profile: bool = False) -> "Bench | None":
-    """Time ``models`` and return the result, or None if the models cannot be timed.
-
-    Raise StillRunning if a run does not end.
-
-    Args:
-        models: the models by name.
-        sizes: the sizes of free dimensions; an empty dict for usual sizes.
-        profile: True to measure the time of each loop too.
-    """
-    from ortscan.benchmark.measure import StillRunning, measure
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OrtscanWarning)
-        try:
-            return measure(models, sizes=dict(sizes), rounds=_ROUNDS, seconds=_TIMED_SECONDS, profile=profile)
-        except StillRunning:
-            raise
-        except OrtscanError:
-            return None
-
-
 def gain_of(attempt: TriedCandidate, without: LoadedModel) -> "Bench | None":
     """Time the model of ``attempt`` against ``without``, the model optimised without the candidate.
 
-    Return the measurements if the model of ``attempt`` is measurably faster at some sizes and slower at none, else None.
+    Return the measurements if the model of ``attempt`` is measurably faster, else None.
     """
+    from ortscan.benchmark.brief import time_briefly
     from ortscan.benchmark.measure import StillRunning
 
     before: AnyModel = without
     options = attempt.candidate.options
     if options.get("fix_inputs") or options.get("freeze"):
         before = with_constant_inputs(to_proto(without), options.get("fix_inputs"), options.get("freeze", False))
-    try:
-        bench = time_models({"without": before, "with": attempt.outcome.loaded}, attempt.candidate.sizes)
-    except StillRunning:
-        return None
-    return bench if bench is not None and bench.is_faster else None
+    with suppress(StillRunning):
+        bench = time_briefly({"without": before, "with": attempt.outcome.loaded}, attempt.rewriting.sizes)
+        return bench if bench is not None and bench.is_faster else None
+    return None

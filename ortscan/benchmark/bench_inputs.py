@@ -13,7 +13,7 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.running.analysis import Analysis, analyse, if_readable
-from ortscan.running.budget import FULL_BYTES, FULL_SECONDS, Budget
+from ortscan.running.budget import FULL_BYTES, FULL_SECONDS, LARGE_FOLDED, Budget
 from ortscan.running.specs import SessionSpec, input_specs, output_specs, overridable_names
 from ortscan.verification.inputs.axis import Axis
 from ortscan.verification.inputs.cases import Inputs
@@ -81,6 +81,8 @@ def _is_within(value: Any, kind: type, least: int, most: int) -> bool:
 class BenchInputs:
     """The inputs of the models for each combination of sizes.
 
+    ``may_crash`` is True if a run may crash the process.
+
     Args:
         prepared: the facts that are needed to generate inputs.
         points: the combinations of sizes.
@@ -91,6 +93,7 @@ class BenchInputs:
         self.inputs, self.usual = prepared.inputs, usual
         self.points = [self.inputs.completed(point) for point in points]
         self._learned = prepared.learned
+        self.may_crash = prepared.may_crash or self.inputs.inner_sizes.largest_fixed()[0] > LARGE_FOLDED
 
     def fallbacks(self) -> Iterator[Point]:
         """Yield the small sizes at which ``verify`` tries models.

@@ -1,6 +1,6 @@
 """Benchmark models: first run them in subprocesses, then time them in rounds.
 
-The trial runs in subprocesses also measure the peak memory.
+The trial runs in subprocesses also measure the peak memory. A brief measurement has no subprocesses if the models cannot crash.
 
 A model may crash, exhaust the memory or never end. For example, a loop with a computed condition may run forever on generated
 inputs. Therefore each trial run has a timeout. After two timeouts, no further inputs are tried.
@@ -22,7 +22,9 @@ from ortscan.benchmark.timed_session import TimedSession, times_of_loops
 from ortscan.modelio import AnyModel
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.source import ModelSource, open_source
+from ortscan.running.crash_risks import crash_risks
 from ortscan.running.own_process import OwnProcessRunner
+from ortscan.running.runner import ModelSession, Runner, on_one_thread
 from ortscan.verification.inputs.given_inputs import Given
 from ortscan.verification.inputs.integers import ATTEMPTS
 from ortscan.verification.inputs.interface import interface_differences
@@ -48,7 +50,7 @@ class StillRunning(UnsupportedModel):
 
 
 def measure(
-    models: Mapping[str, AnyModel],
+    models: Mapping[str, AnyModel | ModelSource],
     *,
     shapes: Mapping[str, Sequence[int | None]] | None = None,
     sizes: Mapping[str, int | Sequence[int]] | None = None,
@@ -57,6 +59,8 @@ def measure(
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
     profile: bool = True,
+    brief: bool = False,
+    run_seconds: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Bench:
     """Time ``models`` and compare each model with the first.
@@ -64,6 +68,9 @@ def measure(
     Args:
         models: the models by their names in the result.
         profile: True to measure the time of each loop too.
+        brief: True to time only the first sizes, and to measure no peak memory. Then the trial runs need no subprocesses, unless
+            the models may crash.
+        run_seconds: the time limit of a trial run. By default it follows from ``seconds``.
         progress: a function that is called with the number of finished rounds and the number of all rounds.
         shapes, sizes, inputs, threads, rounds, seconds: the options of ``ortscan.bench``.
 
@@ -79,12 +86,16 @@ def measure(
         raise OptionError("bench needs at least one model.")
     names = list(models)
     with ExitStack() as stack:
-        sources = [open_source(model, stack) for model in models.values()]
+        sources = [model if isinstance(model, ModelSource) else open_source(model, stack) for model in models.values()]
         for name, source in zip(names[1:], sources[1:], strict=True):
             for difference in interface_differences(sources[0].proto, source.proto):
                 raise OptionError(f"{names[0]} and {name} cannot be run on the same inputs: {difference}.")
         chosen = bench_inputs([source.proto for source in sources], *wanted, inputs)
-        trial = _Trial(names, sources, stack, max(_LONGEST_RUN, _LONGEST_RUNS * seconds))
+        if brief:
+            del chosen.points[1:]
+        run_seconds = max(_LONGEST_RUN, _LONGEST_RUNS * seconds) if run_seconds is None else run_seconds
+        isolated = not brief or chosen.may_crash or any(crash_risks(source.proto) for source in sources)
+        trial = _Trial(names, sources, stack, run_seconds, isolated)
         timed, notes = trial.feeds(chosen)
         peaks = trial.close()
         load = [partial(TimedSession, source, name, threads) for source, name in zip(sources, names, strict=True)]
@@ -129,19 +140,26 @@ def _file_bytes(source: ModelSource) -> int:
 
 
 class _Trial:
-    """Trial runs of models, each model in its own subprocess.
+    """Trial runs of models.
 
-    Closing ``stack`` ends all subprocesses. ``run_seconds`` is the timeout of a run.
+    Closing ``stack`` ends all subprocesses. ``run_seconds`` is the timeout of a run. If ``isolated`` is True, each model runs in
+    its own subprocess.
     """
 
-    def __init__(self, names: Sequence[str], sources: Sequence[ModelSource], stack: ExitStack, run_seconds: float) -> None:
+    def __init__(
+        self, names: Sequence[str], sources: Sequence[ModelSource], stack: ExitStack, run_seconds: float, isolated: bool
+    ) -> None:
         self._names, self._run_seconds, self._stopped = names, run_seconds, 0
-        self._runners = []
+        self._subprocesses: list[OwnProcessRunner] = []
+        self._runners: list[ModelSession] = []
         for source in sources:
             outputs = [output.name for output in source.proto.graph.output]
-            runner = OwnProcessRunner(source, outputs, _CPU, seconds=_LONGEST_LOAD)
-            stack.callback(runner.close)
-            self._runners.append(runner)
+            if isolated:
+                self._subprocesses.append(OwnProcessRunner(source, outputs, _CPU, seconds=_LONGEST_LOAD))
+                stack.callback(self._subprocesses[-1].close)
+                self._runners.append(self._subprocesses[-1])
+            else:
+                self._runners.append(Runner(source, outputs, _CPU, on_one_thread, seconds=_LONGEST_LOAD))
 
     def feeds(self, chosen: BenchInputs) -> tuple[list[tuple[Point, Mapping[str, Any]]], list[str]]:
         """Try the models at each of the chosen sizes.
@@ -208,8 +226,8 @@ class _Trial:
         return None, first
 
     def close(self) -> list[int | None]:
-        """End the subprocesses and return the peak memory of each."""
-        peaks = [runner.peak_bytes() for runner in self._runners]
-        for runner in self._runners:
+        """End the trial, and return the peak memory of each model. It is None without subprocesses."""
+        peaks = [runner.peak_bytes() for runner in self._subprocesses]
+        for runner in self._subprocesses:
             runner.close()
-        return peaks
+        return peaks or [None] * len(self._runners)

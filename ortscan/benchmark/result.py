@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ortscan.benchmark.ratio import Ratio, duration, gain, gain_line, noise, ratio_of
 from ortscan.page.document import Bar, bars, document, fragment, header, paragraphs, table
+from ortscan.report.ratio import Ratio, Speedup, duration, gain, gain_line, noise, ratio_of
 from ortscan.report.words import size
 from rewrites.base.plain_text import counted
 
@@ -84,6 +84,16 @@ class SizeResult:
     def ratio(self, model: int = -1) -> Ratio:
         """Return the speed of ``model`` relative to the first model."""
         return ratio_of(self.timings[model].gains)
+
+    def speedup(self, model: int = -1) -> Speedup:
+        """Return how much faster ``model`` is than the first model.
+
+        The times of both models are those of the round with the median ratio. Medians over all rounds would not fit this ratio on a
+        busy machine.
+        """
+        first, other, ratio = self.timings[0], self.timings[model], self.ratio(model)
+        typical = min(range(len(other.gains)), key=lambda number: abs(other.gains[number] - ratio.value))
+        return Speedup(first.rounds[typical], other.rounds[typical], ratio, self.sizes, self.label)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from ortscan.benchmark.ratio import LEAST_ROUNDS
+from ortscan.report.ratio import LEAST_ROUNDS
 
 __all__ = ["Clock", "Loaded", "Records", "clock_for", "time_in_turns", "timed_in_rounds"]
 

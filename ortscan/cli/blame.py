@@ -3,6 +3,7 @@
 import argparse
 import shlex
 import sys
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -151,10 +152,29 @@ def check_bench(args: argparse.Namespace) -> None:
         raise OptionError(f"--bench times models on the CPU, but --target is {args.target}.")
 
 
-def measure_result(args: argparse.Namespace, loaded: "LoadedModel") -> "Bench":
-    """Time the original model and the result ``loaded``, and return the measurements."""
+@quietly
+def measure_result(
+    args: argparse.Namespace, loaded: "LoadedModel", report: "RewriteReport", verification: "Verification | None"
+) -> "Bench | None":
+    """Time the original model and the result ``loaded``, and return the measurements.
+
+    Return None if there is nothing to time. Without --bench, the measurement is brief, and only results that were found equal are
+    timed.
+    """
+    from ortscan.benchmark.brief import time_result
+    from ortscan.benchmark.measure import StillRunning
+    from ortscan.pipeline.rewriting import Rewriting
+
+    if not report.changed or (not args.bench if verification is None else not verification.ok):
+        return None
+    has_page = args.report is not None
     with show_progress("timing both models on onnxruntime", args.quiet):
-        return _measured(args, loaded, _SECONDS, profile=args.report is not None)
+        if args.bench:
+            return _measured(args, loaded, _SECONDS, profile=has_page)
+        original = Rewriting(args.source, **rewriting(args))
+        with suppress(StillRunning):
+            return time_result(report, original.model, loaded, original.sizes, args.inputs, profile=has_page, level=args.level)
+    return None
 
 
 @quietly
@@ -173,11 +193,12 @@ def name_slowing_change(args: argparse.Namespace) -> str:
         return slower_patch_sentence(Rewriting(args.source, **rewriting(args)), is_slower, args.stop_after)
 
 
-@quietly
 def _measured(args: argparse.Namespace, loaded: "LoadedModel", seconds: float, *, profile: bool = False) -> "Bench":
+    from ortscan.benchmark.brief import models_to_time
     from ortscan.benchmark.measure import measure
+    from ortscan.pipeline.rewriting import Rewriting
 
-    chosen = checking(args)
-    models = {"the original": model_to_compare(args), "the result": loaded}
-    sizes = {name: [size] for name, size in (chosen["dims"] or {}).items()}
-    return measure(models, shapes=chosen["shapes"], sizes=sizes, inputs=chosen["inputs"], seconds=seconds, profile=profile)
+    original = Rewriting(args.source, **rewriting(args))
+    with ExitStack() as stack:
+        models = models_to_time(original.model, loaded, stack)
+        return measure(models, shapes=original.sizes, inputs=args.inputs, seconds=seconds, profile=profile)

@@ -70,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
     from ortscan.cli.show import ShownResult, show_outcome
     from ortscan.cli.writing import refutation
     from ortscan.drawing.drawings import drawings_of
+    from ortscan.pipeline.answering import answer_of
     from ortscan.pipeline.compare_with_original import is_refuted
     from ortscan.report.words import refused_node
 
@@ -84,15 +85,15 @@ def run(args: argparse.Namespace) -> int:
         verification = compare_with_original(args, loaded)
     refuted = verification is not None and not verification.ok
     unchanged = args.strict and not report.changed
-    bench = measure_result(args, loaded) if args.bench and report.changed and not refuted else None
-    slower = bench is not None and bench.is_slower and not args.force
+    bench = measure_result(args, loaded, report, verification)
+    slower = args.bench and bench is not None and bench.is_slower and not args.force
     drawings = (
         drawings_of({loop.where: loop.steps for loop in report.loops}, args.source, loaded.model) if args.report is not None else {}
     )
     sizes = None
     if output is not None and not refuted and not unchanged and not slower:
         sizes = write_model(args, loaded, output)
-    show_outcome(args, ShownResult(report, drawings, verification, sizes, bench))
+    show_outcome(args, ShownResult(report, drawings, verification, sizes, answer_of(report, bench, verification), bench))
     if verification is not None and refuted:
         message = refutation(verification, f"{args.model} and its rewrite")
         if is_refuted(verification):

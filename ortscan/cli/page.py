@@ -12,7 +12,7 @@ from ortscan.cli.writing import WrittenSizes
 from ortscan.modelio.destination import Replacement, destination
 from ortscan.page.document import document, header, listed, section
 from ortscan.report.words import size
-from ortscan.verification.result import verification_html
+from ortscan.verification.result_html import verification_html
 from rewrites.base.errors import ModelFileError
 
 if TYPE_CHECKING:

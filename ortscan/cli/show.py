@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ortscan.benchmark.ratio import duration, gain, noise
 from ortscan.cli.page import Page
 from ortscan.cli.streams import naming_stdout_in_errors, stdout_console
 from ortscan.cli.writing import (
     ADVICE,
     WrittenSizes,
     print_json,
-    rough_gain,
     verification_sentence,
     without_library,
     written_sentence,
@@ -24,11 +22,13 @@ from ortscan.cli.writing import (
 from ortscan.drawing.picture import Drawings
 from ortscan.page.document import section
 from ortscan.report import text
+from ortscan.report.answer import Answer, opening
 from ortscan.report.html import cards_of, migration_operators, migration_scans, report_sections
 from ortscan.report.outcome import Report as Explanation
+from ortscan.report.ratio import duration, gain, noise
 from ortscan.report.terminal import Entries, safe, table
 from ortscan.report.text import conversion_table, scan_table
-from ortscan.report.words import headline, migration_headline, removed_loops_text, report_dict
+from ortscan.report.words import migration_headline, report_dict
 from rewrites.base.abilities import Costs
 from rewrites.base.report import RewriteReport
 from rewrites.migration import Migration
@@ -44,32 +44,31 @@ __all__ = ["ShownResult", "show_bench", "show_costs", "show_explanation", "show_
 class ShownResult:
     """The results of ``optimize``.
 
-    ``drawings`` is empty without --report, and ``written`` is None if nothing was written.
+    ``drawings`` is empty without --report. ``written`` is None if nothing was written. ``bench`` is None without --bench.
     """
 
     report: RewriteReport
     drawings: Mapping[str, Drawings]
     verification: "Verification | None"
     written: WrittenSizes | None
+    answer: Answer
     bench: "Bench | None" = None
 
 
 @naming_stdout_in_errors()
 def show_outcome(args: argparse.Namespace, outcome: ShownResult) -> None:
-    """Show the tables, a line on the verification and a line on the file."""
+    """Show the answer, the tables, a line on the verification and a line on the file."""
     report = outcome.report
     facts = [verification_sentence(outcome.verification), written_sentence(args, outcome.written), *without_library(report)]
-    if outcome.bench is not None:
-        checked = "verified" if outcome.verification is not None else "not verified"
-        facts.append(" · ".join([removed_loops_text(report), outcome.bench.in_short(), checked]))
-    elif report.changed and outcome.verification is not None and (gain := rough_gain(outcome.verification)):
-        facts.append(" · ".join([removed_loops_text(report), gain, "verified"]))
+    if outcome.bench is not None and len(outcome.bench.results) > 1:
+        facts.append(f"timed at all sizes: {outcome.bench.in_short()}")
     if args.report is not None:
         _outcome_page(args, outcome).write(args)
     if args.json:
         print_json(
             input=args.model,
             output=asdict(outcome.written) if outcome.written else None,
+            answer=outcome.answer.to_dict(),
             report=report_dict(report),
             verification=outcome.verification.to_dict() if outcome.verification is not None else None,
             **({"bench": outcome.bench.to_dict()} if outcome.bench is not None else {}),
@@ -78,7 +77,7 @@ def show_outcome(args: argparse.Namespace, outcome: ShownResult) -> None:
     if args.quiet:
         return
     console = stdout_console(args.no_color)
-    console.print(Entries([("", line) for line in (headline(report), *report.messages)]), soft_wrap=True)
+    console.print(text.answer_lines(outcome.answer, report), soft_wrap=True)
     if report.loops:
         console.print(Text(), text.loop_table(report, every=args.verbose > 0), sep="\n")
     if report.changed:
@@ -97,14 +96,14 @@ def show_explanation(args: argparse.Namespace, report: Explanation) -> None:
     With ``--report``, also write it as a page.
     """
     if args.report is not None:
-        page = Page("explain", Path(args.subject).name, [headline(report), *report.messages], cards_of(report))
+        page = Page("explain", Path(args.subject).name, opening(report.answer, report), cards_of(report))
         page.add(report_sections(report, report.drawings))
         page.write(args)
     if args.json:
-        print_json(input=args.subject, report=report_dict(report))
+        print_json(input=args.subject, answer=report.answer.to_dict(), report=report_dict(report))
         return
     console = stdout_console(args.no_color)
-    console.print(text.explanation(report, every=args.verbose > 0), soft_wrap=True)
+    console.print(text.explanation(report, report.answer, every=args.verbose > 0), soft_wrap=True)
     if args.verbose and report.patches:
         console.print(Text(), text.patch_list(report), sep="\n", soft_wrap=True)
 
@@ -129,7 +128,7 @@ def show_verification(args: argparse.Namespace, verification: "Verification") ->
 
 def _outcome_page(args: argparse.Namespace, outcome: ShownResult) -> Page:
     report = outcome.report
-    page = Page("optimize", Path(args.model).name, [headline(report), *report.messages], cards_of(report))
+    page = Page("optimize", Path(args.model).name, opening(outcome.answer, report), cards_of(report))
     page.add_bench(outcome.bench)
     page.add(report_sections(report, outcome.drawings))
     page.add_verification(outcome.verification)

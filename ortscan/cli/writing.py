@@ -25,15 +25,12 @@ __all__ = [
     "model_to_compare",
     "print_json",
     "refutation",
-    "rough_gain",
     "verification_sentence",
     "without_library",
     "write_model",
     "written_sentence",
 ]
 
-_MUCH = 1.25
-"""The smallest speed-up that is reported. Runs of the comparison are not repeated, so smaller speed-ups are noise."""
 ADVICE = "pass inputs that the original accepts: --inputs DATA.npz"
 
 
@@ -98,18 +95,6 @@ def verification_sentence(verification: "Verification | None") -> str:
     if verification is None:
         return "not verified (--no-verify)"
     return f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {one_line(in_flags(verification.summary()))}"
-
-
-def rough_gain(verification: "Verification") -> str:
-    """Return a phrase on how much faster or slower the result ran in the comparison.
-
-    Return an empty string if the difference is small.
-    """
-    factor = verification.times_as_fast
-    if not verification.ok or factor is None or 1 / _MUCH < factor < _MUCH:
-        return ""
-    difference = f"{factor:.1f} x faster" if factor > 1 else f"{1 / factor:.1f} x slower"
-    return f"about {difference} in the comparison (measure it with --bench)"
 
 
 def without_library(report: "RewriteReport") -> list[str]:

@@ -52,7 +52,7 @@ def verified(
     on_difference: OnDifference = "raise",
     on_nothing: Literal["warn", "pass"] = "warn",
 ) -> Rewritten:
-    """Compare ``outcome`` with the original, and return it if no difference is found.
+    """Compare ``outcome`` with the original, and return it with the comparison if no difference is found.
 
     Args:
         rewriting: the rewriting that produced ``outcome``.
@@ -72,9 +72,10 @@ def verified(
     if not is_refuted(verification):
         if not verification.ok and on_nothing == "warn":
             warn_of_nothing_compared(refused or why_nothing_was_compared(verification))
-        return outcome
+        return outcome._replace(verification=verification)
     if on_difference == "keep":
-        return without_differences(rewriting, compare)
+        kept = without_differences(rewriting, compare)
+        return kept._replace(verification=compare(kept.loaded))
     difference = f"The rewritten model differs from the original: {first_line(verification)}"
     raise VerificationFailed(f"{difference}; {first_difference_sentence(rewriting, outcome, compare)}")
 

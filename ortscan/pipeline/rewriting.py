@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ortscan.options import RewritingOptions
+    from ortscan.verification import Verification
 
 __all__ = ["Rewriting", "Rewritten"]
 
@@ -39,12 +40,14 @@ class Rewritten(NamedTuple):
         report: what became of each loop.
         is_touched: True if the model differs from the original in any way.
         vetoes: the patches that were left out, because they made the result faulty.
+        verification: the comparison with the original; None if there was none.
     """
 
     loaded: LoadedModel
     report: RewriteReport
     is_touched: bool
     vetoes: Sequence[Veto] = ()
+    verification: "Verification | None" = None
 
 
 class Rewriting:

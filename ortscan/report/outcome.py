@@ -18,7 +18,8 @@ from ortscan.modelio import AnyModel
 from ortscan.option_words import in_keywords, keywords_text
 from ortscan.page.document import document, fragment, header
 from ortscan.report import html
-from ortscan.report.words import headline, loop_line
+from ortscan.report.answer import Answer, opening
+from ortscan.report.words import loop_line, node_sentences
 from rewrites.base.plain_text import plain
 from rewrites.base.report import RewriteReport as Outcome
 
@@ -32,30 +33,39 @@ class Report(Outcome):
     """The fate of every loop of a model, with reasons.
 
     Attributes:
+        answer: the answer that the report starts with.
         drawings: the drawings of each loop, by its location in the model.
         title: the title of the HTML page.
     """
 
+    answer: Answer
     drawings: Mapping[str, Drawings] = MappingProxyType({})
     title: str = "A model"
 
     @classmethod
-    def of(cls, outcome: Outcome, drawings: Mapping[str, Drawings] | None = None, model: object = None) -> "Self":
-        """Return ``outcome`` as a Report with drawings.
+    def of(
+        cls,
+        outcome: Outcome,
+        drawings: Mapping[str, Drawings] | None = None,
+        model: object = None,
+        answer: Answer | None = None,
+    ) -> "Self":
+        """Return ``outcome`` as a Report with drawings and an answer. By default the answer only counts loops.
 
         If ``model`` is a path, its file name becomes the title of the page.
         """
         report = cls(**{field.name: getattr(outcome, field.name) for field in fields(outcome)})
+        report.answer = answer or Answer.of(report)
         report.drawings = drawings or {}
         report.title = Path(model).name if isinstance(model, str | os.PathLike) else cls.title
         return report
 
     def summary(self) -> str:
-        """Return a text with one line on all loops together, followed by one line on each loop.
+        """Return a text with the answer in one line, followed by one line on each loop.
 
         The line on a remaining loop ends with the main reason code, which says why the loop remains.
         """
-        lines = [headline(self)]
+        lines = [str(self.answer), *node_sentences(self)]
         for loop in self.loops:
             code = f" ({loop.reasons[0].code})" if loop.reasons else ""
             lines.append(f"{plain(loop.where)}: {loop_line(loop)}{code}")
@@ -72,17 +82,17 @@ class Report(Outcome):
         return fragment(self._content())
 
     def _content(self) -> str:
-        head = header("ortscan", self.title, [headline(self), *self.messages], html.cards_of(self))
+        head = header("ortscan", self.title, opening(self.answer, self), html.cards_of(self))
         return in_keywords(head + html.report_sections(self, self.drawings))
 
 
-def with_drawings(outcome: Outcome, original: AnyModel, result: ir.Model, model: object) -> Report:
+def with_drawings(outcome: Outcome, original: AnyModel, result: ir.Model, model: object, answer: Answer | None = None) -> Report:
     """Return ``outcome`` as a Report with drawings of the loops of ``original`` and ``result``.
 
     ``model`` is the model as the caller passed it. If it is a path, its file name becomes the title of the page.
     """
     steps = {loop.where: loop.steps for loop in outcome.loops}
-    return Report.of(outcome, drawings_of(steps, original, result), model)
+    return Report.of(outcome, drawings_of(steps, original, result), model, answer)
 
 
 def in_python(report: Report) -> Report:

@@ -5,21 +5,38 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ortscan.report.answer import Answer, opening
 from ortscan.report.codes import Code, meaning
 from ortscan.report.terminal import Entries, safe, table
-from ortscan.report.words import headline, loop_line, operator_changes, scan_outcome, totals
+from ortscan.report.words import loop_line, operator_changes, scan_outcome, totals
 from rewrites.base.plain_text import counted, plain
 from rewrites.base.report import Fate, Fired, LoopReport, Reason, RewriteReport
 from rewrites.migration import Migration
 from rewrites.registry import RULES
 
-__all__ = ["code_text", "conversion_table", "explanation", "loop_table", "operator_table", "patch_list", "scan_table"]
+__all__ = [
+    "answer_lines",
+    "code_text",
+    "conversion_table",
+    "explanation",
+    "loop_table",
+    "operator_table",
+    "patch_list",
+    "scan_table",
+]
 
 _STYLES = {"removed": "green", "planned": "green", "reduced": "yellow", "rewritten": "yellow", "kept": "red"}
+_LOOKS = {"good": "bold green", "some": "bold yellow", "bad": "bold red"}
 _MOST_LOOPS = 20
 _PREPARING = frozenset(rule.name for rule in RULES if rule.phase in ("cleanup", "loop_form", "scan_form", "tidy"))
 """Rules whose changes only prepare other changes."""
 _WIDEST_CODE = 24
+
+
+def answer_lines(answer: Answer, report: RewriteReport) -> RenderableType:
+    """Return the answer as a coloured line, followed by lines on recurrent nodes and on the whole model."""
+    line, *others = opening(answer, report)
+    return Group(Text(plain(line), style=_LOOKS[answer.look]), Entries(("", other) for other in others))
 
 
 def operator_table(report: RewriteReport) -> RenderableType:
@@ -65,13 +82,13 @@ def patch_list(report: RewriteReport) -> RenderableType:
     return Entries(lines + [(f"*{fired.number}", f"{fired.rule} on {fired.loop}: {fired.what}") for fired in report.changes])
 
 
-def explanation(report: RewriteReport, every: bool = True) -> RenderableType:
-    """Return an explanation of each loop and recurrent node.
+def explanation(report: RewriteReport, answer: Answer, every: bool = True) -> RenderableType:
+    """Return the answer, and an explanation of each loop and recurrent node.
 
     Each explanation says what became of the loop or node, which changes were made, why the loop or node remains, and what the user
     can do. Some changes only prepare other changes. They are listed only if ``every`` is True.
     """
-    parts: list[RenderableType] = [Entries([("", line)]) for line in (headline(report), *report.messages)]
+    parts: list[RenderableType] = [answer_lines(answer, report)]
     for loop in report.loops:
         where = f"{loop.where}, from {loop.scope}" if loop.scope else loop.where
         parts += [Text(), _heading(where, loop.fate), Entries(_loop(loop, every), 2)]

@@ -20,9 +20,9 @@ __all__ = [
     "headline",
     "loop_line",
     "migration_headline",
+    "node_sentences",
     "operator_changes",
     "refused_node",
-    "removed_loops_text",
     "report_dict",
     "scan_outcome",
     "size",
@@ -46,28 +46,27 @@ _FORMS = {
 
 
 def headline(report: RewriteReport) -> str:
-    """Return a sentence on what became of the loops, followed by sentences on the recurrent nodes.
+    """Return a sentence on what became of the loops, followed by the sentences on recurrent nodes."""
+    fates = Counter(loop.fate for loop in report.loops)
+    parts = [f"{fates[fate]} {fate}" for fate in _FATES if fates[fate]]
+    loops = f"{counted(len(report.loops), 'loop')}: {', '.join(parts)}." if parts else "The model has no Scan or Loop."
+    return " ".join([loops, *node_sentences(report)])
 
-    Up to three sentences count recurrent nodes: rewritten nodes that onnxruntime now runs, remaining nodes that onnxruntime does
-    not run, and nodes that ortscan's library computes. A sentence that would count no nodes is left out.
+
+def node_sentences(report: RewriteReport) -> list[str]:
+    """Return up to three sentences that count recurrent nodes.
+
+    They count the rewritten nodes that onnxruntime now runs, the remaining nodes that onnxruntime does not run, and the nodes that
+    ortscan's library computes. A sentence that would count no nodes is left out.
     """
     changed = sum(1 for node in report.nodes if not node.reasons)
     left = len(report.nodes) - changed
-    others = [f" {counted(changed, 'recurrent node')} rewritten so that onnxruntime runs it."] if changed else []
-    others += [f" {counted(left, 'recurrent node')} left that onnxruntime does not run."] if left else []
     compiled = sum(1 for node in report.cells if node.fired)
-    others += [f" {counted(compiled, 'recurrent node')} computed by ortscan's library if it is registered."] if compiled else []
-    if not report.loops:
-        return "The model has no Scan or Loop." + "".join(others)
-    fates = Counter(loop.fate for loop in report.loops)
-    parts = [f"{fates[fate]} {fate}" for fate in _FATES if fates[fate]]
-    return f"{counted(len(report.loops), 'loop')}: {', '.join(parts)}.{''.join(others)}"
-
-
-def removed_loops_text(report: RewriteReport) -> str:
-    """Return the number of removed loops as a text such as ``2 of 3 loops gone``."""
-    removed = sum(loop.fate == "removed" for loop in report.loops)
-    return f"{removed} of {counted(len(report.loops), 'loop')} gone" if report.loops else "no loops"
+    sentences = [f"{counted(changed, 'recurrent node')} rewritten so that onnxruntime runs it."] if changed else []
+    sentences += [f"{counted(left, 'recurrent node')} left that onnxruntime does not run."] if left else []
+    return sentences + (
+        [f"{counted(compiled, 'recurrent node')} computed by ortscan's library if it is registered."] if compiled else []
+    )
 
 
 def refused_node(report: RewriteReport) -> str | None:

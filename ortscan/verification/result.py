@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from ortscan.page.document import document, fragment, header, listed, paragraphs, table
+from ortscan.page.document import document, fragment, header
+from ortscan.verification.result_html import case_label, verification_html
 from rewrites.base.plain_text import counted, sentence
 
 __all__ = [
@@ -15,12 +16,9 @@ __all__ = [
     "OutputError",
     "OutputResult",
     "Verification",
-    "verification_html",
 ]
 
 _LONGEST_REASON = 120
-_MOST_CASES = 400
-"""The most cases on an HTML page."""
 
 Outcome = Literal["equal", "different", "inconclusive"]
 CaseStatus = Literal["equal", "different", "skipped", "fails only after"]
@@ -64,7 +62,7 @@ class Case:
     @property
     def label(self) -> str:
         """The case in a few words: ``T=3, B=2, values=large``."""
-        return _label(self.dims, self.varied)
+        return case_label(self.dims, self.varied)
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,6 @@ class Verification:
         not_tried: what the cases do not cover.
         limits_hit: the limits of time and memory that ended the comparison early.
         witness: the inputs of the first case that differs.
-        times_as_fast: the approximate speed of the second model relative to the first in these runs; see ``bench``.
     """
 
     ok: bool
@@ -132,12 +129,16 @@ class Verification:
     not_tried: Sequence[str] = ()
     limits_hit: Sequence[str] = ()
     witness: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
-    times_as_fast: float | None = field(default=None, compare=False)
 
     @property
     def outcome(self) -> Outcome:
         """The outcome in one word: ``equal``, ``different`` or ``inconclusive``."""
         return "equal" if self.ok else "inconclusive" if self.inconclusive else "different"
+
+    @property
+    def compared_cases(self) -> list[Case]:
+        """The cases in which the outputs of both models were compared."""
+        return [case for case in self.cases if case.status in ("equal", "different")]
 
     def __bool__(self) -> bool:
         return self.ok
@@ -147,8 +148,7 @@ class Verification:
 
     def summary(self) -> str:
         """Return one to three lines: the outcome, then the notes, then what was not tried."""
-        ran = [case for case in self.cases if case.status in ("equal", "different")]
-        lines = [self._headline(ran)]
+        lines = [self._headline(self.compared_cases)]
         skipped = [case for case in self.cases if case.status == "skipped"]
         remarks = list(self.notes)
         if skipped:
@@ -184,10 +184,6 @@ class Verification:
         return f"{what}: {'different' if differs or failed else 'not proven equal'}: {'; '.join([*differs, *self.problems])}"
 
 
-def _label(dims: Mapping[str, int], varied: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in {**dims, **varied}.items()) or "the given sizes"
-
-
 def _describe(first: FirstDifference) -> str:
     where = f" at {list(first.index)}" if first.index else ""
     inside = f"; {first.inside}" if first.inside else ""
@@ -213,38 +209,3 @@ def _clipped(text: str) -> str:
 
 def _short(number: float) -> str:
     return f"{number:.1g}".replace("e-0", "e-").replace("e+0", "e+")
-
-
-def verification_html(facts: Mapping[str, Any]) -> str:
-    """Return the sections of an HTML page for ``facts``, the result of `Verification.to_dict`."""
-    headline, *rest = facts["summary"].splitlines()
-    look = "good" if facts["ok"] else "some" if facts["inconclusive"] else "bad"
-    outputs = [
-        (each["name"], _outcome(each), f"{each['absolute']:.2g}", f"{each['allowed']:.2g}", each["compared"])
-        for each in facts["outputs"]
-    ]
-    shown = facts["cases"][:_MOST_CASES]
-    cases = [(_label(case["dims"], case["varied"]), _outcome(case)) for case in shown]
-    parts = [paragraphs([headline], look), paragraphs(rest, "soft")]
-    if facts["first_difference"] is not None:
-        parts.append(_difference(facts["first_difference"]))
-    if outputs:
-        right = ("worst error", "allowed", "cases")
-        parts.append(table(("output", "outcome", *right), outputs, right))
-    if cases:
-        caption = f"{len(facts['cases'])} cases" + (f", the first {len(shown)} of them" if len(facts["cases"]) > len(shown) else "")
-        parts.append(f'<details><summary class="soft">{caption}</summary>{table(("case", "outcome"), cases)}</details>')
-    return "".join(parts)
-
-
-def _outcome(facts: Mapping[str, Any]) -> str:
-    return f"{facts['status']}: {facts['reason']}" if facts["reason"] else str(facts["status"])
-
-
-def _difference(first: Mapping[str, Any]) -> str:
-    index = list(first["index"])
-    facts = [
-        ("first difference", f"{first['output']}{index if index else ''}"),
-        ("case", _label(first["case"]["dims"], first["case"]["varied"])),
-    ]
-    return listed([*facts, ("why", first["reason"]), ("before", first["before"]), ("after", first["after"])])

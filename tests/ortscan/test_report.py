@@ -12,6 +12,7 @@ from rich.console import Console
 
 import rewrites
 from ortscan.report import text
+from ortscan.report.answer import Answer
 from ortscan.report.codes import CODES, lookup, meaning, similar
 from ortscan.report.outcome import Report as Shown
 from ortscan.report.words import dump, headline, report_dict, size
@@ -58,7 +59,11 @@ def page(given: RewriteReport, title: str = "m.onnx") -> str:
     return Shown.of(given, model=title).to_html()
 
 
-RENDERERS = [text.operator_table, text.loop_table, text.patch_list, text.explanation]
+def explained(report: RewriteReport) -> object:
+    return text.explanation(report, Answer.of(report))
+
+
+RENDERERS = [text.operator_table, text.loop_table, text.patch_list, explained]
 
 
 @pytest.mark.parametrize("render", RENDERERS)
@@ -69,7 +74,7 @@ def test_text_fits_80_columns_and_holds_no_control_codes(render):
 
 
 def test_names_that_look_like_markup_are_shown_as_they_are():
-    for render in (text.loop_table, text.explanation):
+    for render in (text.loop_table, explained):
         assert "[bold]ä/循环[/nope]<b>&amp;\\x1b[31m\\u202e'" in squeezed(shown(render(report()), width=200))
 
 
@@ -97,14 +102,14 @@ def test_of_many_loops_only_the_first_are_listed_unless_asked():
 
 
 def test_the_explanation_has_every_reason_with_its_detail_and_note():
-    content = squeezed(shown(text.explanation(report())))
+    content = squeezed(shown(explained(report())))
     for part in ("#2 lstm: became LSTM", f"{CODE} (rnn) {meaning(CODE)}", "x is needed", "took [T] as 64", "because " * 40):
         assert squeezed(part) in content
     assert squeezed("function f was inlined") in content
 
 
 def test_an_unknown_code_is_shown_as_it_is():
-    assert "NOT-IN-THE-TABLE (map)" in shown(text.explanation(report()))
+    assert "NOT-IN-THE-TABLE (map)" in shown(explained(report()))
     assert "NOT-IN-THE-TABLE" in page(report(), "m.onnx")
 
 
@@ -206,6 +211,6 @@ def test_pairs_of_directions_are_shown_with_what_became_of_them():
     kept = NodeReport("main/LSTM 'back'", "LSTM", reasons=[Reason("both-directions", "COST-BIDIRECTIONAL", "two are faster")])
     one = RewriteReport(pairs=[joined, kept])
     for part in ("main/GRU 'there'", "made one of two", "main/LSTM 'back'", "COST-BIDIRECTIONAL", "two are faster"):
-        assert part in shown(text.explanation(one), width=200)
+        assert part in shown(explained(one), width=200)
         assert part in html.unescape(page(one, "a model"))
     assert [each["where"] for each in report_dict(one)["pairs"]] == [joined.where, kept.where]

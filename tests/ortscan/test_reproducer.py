@@ -73,22 +73,3 @@ def test_recorded_inputs_are_never_blamed_for_a_result_that_is_wrong(source: str
     output = capsys.readouterr().err
     assert "is the first that differs" in output
     assert "pass inputs" not in output
-
-
-@pytest.mark.parametrize(
-    ("factor", "message"),
-    [
-        (3.14, "1 of 1 loop gone · about 3.1 x faster in the comparison (measure it with --bench) · verified"),
-        (0.5, "1 of 1 loop gone · about 2.0 x slower in the comparison (measure it with --bench) · verified"),
-        (1.1, ""),
-        (None, ""),
-    ],
-)
-def test_the_last_line_says_the_gain_where_the_comparison_shows_it(
-    factor: float | None, message: str, source: str, tmp_path: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ortscan.verification.judge.verdict._times_as_fast", lambda judged: factor)
-    assert main(["optimize", source, str(tmp_path / "o.onnx"), "--verify", "quick"]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    assert message in printed
-    assert (" in the comparison" in printed) == bool(message)

@@ -28,7 +28,6 @@ class Judged:
         gaps: the difference between both models for each output.
         witness: the inputs, and the outputs of the rewritten model. None unless this is the first case in which outputs differ.
         timed_out: True if a run was stopped, because it exceeded its time limit.
-        seconds: the durations of both runs in seconds if the outputs are equal, otherwise None.
     """
 
     planned: PlannedCase
@@ -36,7 +35,6 @@ class Judged:
     gaps: Mapping[str, Gap] = field(default_factory=dict)
     witness: tuple[Mapping[str, Any], Sequence[Any]] | None = None
     timed_out: bool = False
-    seconds: tuple[float, float] | None = None
 
     @property
     def ran(self) -> bool:
@@ -128,7 +126,7 @@ class Judge:
         errors = {n: OutputError(g.absolute, g.relative, g.allowed, g.reason) for n, g in gaps.items()}
         case = Case(plan.point.sizes, plan.varied(attempt), status, outputs=errors)
         if status == "equal" or self._witnessed:
-            return Judged(plan, case, gaps, seconds=(seconds, outcome.seconds))
+            return Judged(plan, case, gaps)
         self._witnessed = True
         return Judged(plan, case, gaps, (feed, outcome.values))
 

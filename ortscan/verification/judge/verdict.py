@@ -5,7 +5,6 @@ The caller may have passed recorded outputs. They are compared too.
 
 import math
 import re
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,10 +21,6 @@ from rewrites.base.plain_text import counted
 
 __all__ = ["RecordedOutcome", "compare_with_records", "conclude", "result_without_runs"]
 
-_FEWEST_RUNS = 6
-"""The fewest runs from which a speed is reported."""
-_WIDEST_SPREAD = 4.0
-"""If the quartiles of the ratios differ by a larger factor, no speed is reported, because the machine was probably busy."""
 _DISOWNED = (
     "onnxruntime computes output '{}' of the original differently if nodes that change nothing are added to it, "
     "so it cannot be compared{}"
@@ -150,22 +145,7 @@ def conclude(
         inconclusive=bool(problems) and not different and not failed,
         witness=next((result.witness[0] for result in judged if result.witness is not None), None),
         not_tried=tuple(not_tried),
-        times_as_fast=_times_as_fast(judged),
     )
-
-
-def _times_as_fast(judged: Sequence[Judged]) -> float | None:
-    """Return the speed of the rewritten model relative to the original, such as 2.0.
-
-    The speed is the median over all cases but the first. Return None if there are too few timed cases, or if the ratios vary too
-    much.
-    """
-    timed = [result.seconds for result in judged[1:] if result.seconds is not None]
-    ratios = [before / after for before, after in timed if before and after]
-    if len(ratios) < _FEWEST_RUNS:
-        return None
-    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
-    return middle if high <= _WIDEST_SPREAD * low else None
 
 
 def _summed_up(name: str, judge: Judge, cases: Sequence[Case]) -> OutputResult:

@@ -21,10 +21,10 @@ import onnxruntime
 
 import ortscan
 from ortscan.benchmark.bench_inputs import BenchInputs, bench_inputs
-from ortscan.benchmark.ratio import ratio_of
 from ortscan.benchmark.rounds import clock_for, timed_in_rounds
 from ortscan.benchmark.timed_session import TimedSession
 from ortscan.modelio.source import open_source
+from ortscan.report.ratio import ratio_of
 from ortscan.verification.inputs.integers import ATTEMPTS
 from rewrites.base.errors import OrtscanError, UnsupportedModel
 from rewrites.base.plain_text import counted

@@ -12,7 +12,7 @@ import ortscan
 from ortscan.__main__ import main
 from ortscan.advice import giving
 from ortscan.advice.candidates import candidates
-from ortscan.benchmark import measure
+from ortscan.benchmark import brief
 from ortscan.benchmark.result import Bench, SizeResult, Timing
 from ortscan.report.terminal import Entries, wrapped
 from ortscan.running.specs import input_specs
@@ -46,8 +46,7 @@ g (float[T, 4] a, float[T, 4] b, float[4] h0) => (float[T, 4] ys)
 
 
 def test_a_loop_that_does_not_end_is_not_timed(monkeypatch):
-    monkeypatch.setattr(measure, "_LONGEST_RUN", 0.5)
-    monkeypatch.setattr(measure, "_LONGEST_RUNS", 0.0)
+    monkeypatch.setattr(brief, "_LONGEST_RUN", {"full": 0.5})
     report = ortscan.explain(parsed(ENDLESS), advice=True)
     assert [loop.fate for loop in report.loops_left]
     assert not any(loop.advice for loop in report.loops)
@@ -57,7 +56,7 @@ def test_a_loop_that_does_not_end_is_not_timed(monkeypatch):
 
 
 def as_fast(factor: float) -> Bench:
-    timings = [Timing(1e-5 * factor, 1e-5 * factor, [], [1.0] * 9), Timing(1e-5, 1e-5, [], [factor] * 9)]
+    timings = [Timing(seconds, seconds, [seconds] * 9, [1e-5 * factor / seconds] * 9) for seconds in (1e-5 * factor, 1e-5)]
     return Bench([], [SizeResult({"B": 2}, timings)], 1, 9, "")
 
 
@@ -65,7 +64,7 @@ def as_fast(factor: float) -> Bench:
 def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Report every changed fate as twice as fast, without measuring."""
     monkeypatch.setattr(giving, "gain_of", lambda one, without: as_fast(2.0))
-    monkeypatch.setattr(giving, "_measure_costs", lambda model, outcome: None)
+    monkeypatch.setattr(brief, "time_result", lambda *models, **options: None)
     monkeypatch.setattr("ortscan.advice.trying.TriedCandidate._is_equal", lambda one, level: True)
 
 
@@ -74,10 +73,7 @@ def test_size_that_makes_a_cell_native_is_proposed() -> None:
     (loop,) = ortscan.explain(parsed(CELL), advice=True, native=False).loops
     first = loop.advice[0]
     assert (first.flags, first.options, first.fate) == ("--dim B=2", {"dims": {"B": 2}}, "removed")
-    assert (
-        first.text
-        == "dims={'B': 2}: no loop is left; a run takes 10.0 µs instead of 20.0 µs, 2.0 x faster (B=2), if B is mostly 2 or less"
-    )
+    assert first.text == "dims={'B': 2}: no loop is left; 2.0 x faster (10.0 µs instead of 20.0 µs, B=2), if B is mostly 2 or less"
     assert loop.is_a == "RNN, forward, H=4"
     result = ortscan.optimize(parsed(CELL), verify=False, **first.options)
     assert 'op_type: "Scan"' not in str(result)

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from ortscan.benchmark.ratio import duration, gain, noise, ratio_of
 from ortscan.benchmark.result import Bench, BenchedModel, SizeResult, Timing
 from ortscan.benchmark.rounds import Clock, clock_for, time_in_turns, timed_in_rounds
 from ortscan.benchmark.timed_session import loop_times
+from ortscan.report.ratio import duration, gain, noise, ratio_of
 
 
 class Machine:
@@ -53,7 +53,10 @@ def test_confidence_equals_the_binomial_probability():
         ([0.5, 0.52, 0.48] * 3, "2.0 x slower"),
         ([0.9, 1.0, 1.2] * 3, "no measurable difference"),
         ([1.01] * 9, "no measurable difference"),
-        ([3.0] * 5, "no measurable difference"),
+        ([3.15, 3.16], "3.2 x faster"),
+        ([0.3, 0.4], "2.9 x slower"),
+        ([1.1] * 5, "no measurable difference"),
+        ([3.0], "no measurable difference"),
         ([1.1, 1.1, 1.11] * 3, "1.10 x faster"),
     ],
 )
@@ -63,7 +66,8 @@ def test_difference_needs_rounds_that_agree(rounds, said):
 
 def test_interval_of_a_slower_model_is_inverted():
     assert noise(ratio_of([0.5, 0.5, 0.4] * 3)) == "2.00 to 2.50"
-    assert noise(ratio_of([3.0] * 5)).endswith("in 5 rounds, too few to tell")
+    assert noise(ratio_of([1.1] * 5)).endswith("in 5 rounds, too few to tell")
+    assert noise(ratio_of([3.15, 3.16])) == "3.15 to 3.16"
 
 
 @pytest.mark.parametrize(

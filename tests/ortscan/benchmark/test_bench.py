@@ -139,7 +139,8 @@ def paths(tmp_path):
     return [str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx")]
 
 
-def test_the_command_line_shows_models_times_and_loops_in_80_columns(paths, capsys):
+def test_the_command_line_shows_models_times_and_loops_in_80_columns(paths, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     assert main(["bench", *paths, "--size", "T=4,6", "--rounds", "2", "--seconds", "0.02"]) == 0
     printed = capsys.readouterr()
     assert printed.err == ""

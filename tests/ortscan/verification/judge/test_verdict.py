@@ -1,7 +1,5 @@
 """The conclusion: recorded outputs, approximate gains, and originals that never run."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import onnx
 import pytest
@@ -11,7 +9,6 @@ from ortscan.__main__ import main
 from ortscan.base.proto_graphs import bodies_of
 from ortscan.errors import OrtscanWarning
 from ortscan.verification import verify
-from ortscan.verification.judge.verdict import _times_as_fast
 from rewrites.base.errors import ModelFileError
 from tests.support.text import model_from_text
 
@@ -89,20 +86,6 @@ def test_the_command_line_takes_folders(model, tmp_path, capsys) -> None:
     assert main(["verify", path, path, "--inputs", folder(tmp_path / "a", [X, W], [Y, K])]) == 0
     assert "both return 2 recorded outputs" in capsys.readouterr().out
     assert main(["verify", path, path, "--inputs", folder(tmp_path / "b", [X, W], [Y + 1])]) == 3
-
-
-STEADY = [(30.0, 10.0), (22.0, 10.0), (41.0, 10.0), (28.0, 10.0), (31.0, 10.0), (29.0, 10.0)]
-
-
-DISTURBED = [(9000.0, 10.0), (22.0, 700.0), (41.0, 10.0), (28.0, 3000.0), (4000.0, 10.0), (29.0, 10.0)]
-
-
-@pytest.mark.parametrize(
-    ("runs", "said"), [(STEADY, 2.95), ([*STEADY[:5], (9000.0, 10.0)], 3.05), (DISTURBED, None), (STEADY[1:], None)]
-)
-def test_a_gain_is_said_where_the_runs_agree_on_it(runs: list[tuple[float, float]], said: float | None) -> None:
-    found = _times_as_fast([SimpleNamespace(seconds=seconds) for seconds in [(1.0, 1.0), *runs]])  # type: ignore[arg-type]
-    assert found == (None if said is None else pytest.approx(said))
 
 
 MISDECLARED = {
