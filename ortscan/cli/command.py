@@ -99,11 +99,19 @@ def _sentence(error: Exception) -> str:
         return str(RuntimeMissing())
     if isinstance(error, OrtscanError):
         return in_flags(str(error))
+    if isinstance(error, ModuleNotFoundError) and error.name is not None and error.name.partition(".")[0] not in _OURS:
+        package = error.name.partition(".")[0]
+        return f"ortscan needs {error.name}, which is not installed: pip install {_PACKAGES.get(package, package)}"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror
     if isinstance(error, MemoryError):
         return "out of memory"
     return f"internal error; please report it (-vv shows the traceback): {type(error).__name__}: {error}"
+
+
+_OURS = ("ortscan", "rewrites")
+_PACKAGES = {"onnx_ir": "onnx-ir", "google": "protobuf"}
+"""The names of packages that differ from the names of their modules."""
 
 
 def _show(caught: Sequence[warnings.WarningMessage]) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from typing import TYPE_CHECKING
 
 from ortscan.cli.files import add_output, check_report
 from ortscan.cli.invocation import ExitCode, add_limits
@@ -9,6 +10,10 @@ from ortscan.cli.options import add_checking, add_display, add_level, add_option
 from ortscan.cli.streams import show_progress
 from ortscan.cli.writing import checked_output, compare_with_original, write_model
 from rewrites.base.errors import VerificationFailed
+
+if TYPE_CHECKING:
+    from ortscan.ort.runtimes import Runtime
+    from rewrites.migration import Migration
 
 __all__ = ["add", "run"]
 
@@ -54,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
     started = time.monotonic()
     with show_progress(f"migrating {args.model}", args.quiet):
         loaded, migration = migrated(args.source, args.opset, runtime=runtime_named(args.runtime))
+    if args.opset in ("auto", "latest"):
+        migration.messages.insert(0, _choice(migration, runtime_named(args.runtime)))
     args.spent = time.monotonic() - started
     verification = compare_with_original(args, loaded)
     refuted = verification is not None and not verification.ok
@@ -65,3 +72,17 @@ def run(args: argparse.Namespace) -> int:
     if verification is not None and refuted:
         raise VerificationFailed(refutation(verification, f"{args.model} and its migration"))
     return ExitCode.OK
+
+
+def _choice(migration: "Migration", runtime: "Runtime | None") -> str:
+    """Return a sentence that says why the opset of the result was chosen."""
+    import onnxruntime
+
+    from ortscan.ort.installed import newest_opset
+
+    installed = f"onnxruntime {onnxruntime.__version__}"
+    newest, name = newest_opset(), installed
+    if runtime is not None and runtime.opset < newest:
+        newest, name = runtime.opset, str(runtime)
+    limit = f"{name} runs" if migration.target == newest else "the model can be migrated to"
+    return f"opset {migration.target} was chosen because it is the newest that {limit}; --opset N chooses another"

@@ -1,59 +1,24 @@
-"""Find out what the installed onnxruntime supports.
-
-This module compares the version of onnxruntime with the oldest tested version. It finds the newest opset and the newest IR version
-that onnxruntime loads, and checks that an opset is supported.
-"""
+"""Find the newest opset and IR version that onnxruntime loads, and check the number of an opset."""
 
 import functools
 import numbers
-import re
 
 import onnx
 
-from ortscan.base.messages import warn
 from ortscan.ort.runtimes import Runtime
 from ortscan.ort.sessions import evaluate
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import shown
 
 __all__ = [
-    "OLDEST",
     "check_opset",
     "check_opset_of",
-    "is_old",
     "newest_ir_version",
     "newest_opset",
     "opset_number",
-    "warn_of_old",
 ]
 
-OLDEST = (1, 31)
-"""The oldest onnxruntime that ortscan is tested on. Older releases have defects without a workaround, such as crashes."""
-
 _MOST_DIGITS = 20
-
-
-@functools.cache
-def is_old() -> bool:
-    """Return True if onnxruntime is older than OLDEST. In this case, models are tried in subprocesses."""
-    import onnxruntime
-
-    version = re.match(r"([0-9]+)[.]([0-9]+)", onnxruntime.__version__)
-    return version is not None and (int(version[1]), int(version[2])) < OLDEST
-
-
-@functools.cache
-def warn_of_old() -> None:
-    """Issue an OrtscanWarning once if onnxruntime is older than OLDEST."""
-    if is_old():
-        import onnxruntime
-
-        oldest = ".".join(map(str, OLDEST))
-        warn(
-            f"onnxruntime {onnxruntime.__version__} is installed, but ortscan is tested only with {oldest} and later. Models are "
-            f"therefore compared in subprocesses, which takes longer. To make models for an older onnxruntime, install a newer one "
-            f"and set the option runtime."
-        )
 
 
 @functools.cache

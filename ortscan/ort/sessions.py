@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ortscan.ort.oldest import warn_of_old
 from rewrites.base.errors import is_raised_by
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def _session(model: bytes, *, is_optimised: bool = True) -> "ort.InferenceSessio
     import onnxruntime as ort
     from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession  # the original class, not a patched one
 
+    warn_of_old()
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1

@@ -16,8 +16,8 @@ import onnx
 import onnx_ir as ir
 
 from ortscan.base.proto_graphs import all_graphs, bodies_of
-from ortscan.ort.installed import is_old
 from ortscan.ort.integer_divisions import may_trap
+from ortscan.ort.oldest import is_old
 from ortscan.running.analysis import Analysis
 from ortscan.running.graph_index import all_nodes, names_read
 from ortscan.running.growth import may_exhaust_memory, may_run_long

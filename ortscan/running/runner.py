@@ -13,8 +13,8 @@ import onnx
 
 from ortscan.native.library import register_library
 from ortscan.ort.element_types import numpy_type
-from ortscan.ort.installed import warn_of_old
 from ortscan.ort.model_errors import in_short
+from ortscan.ort.oldest import warn_of_old
 from rewrites.base.errors import OptionError, is_raised_by
 from rewrites.native.operator_names import DOMAIN as NATIVE
 from rewrites.python_ops.names import DOMAIN as PYTHON

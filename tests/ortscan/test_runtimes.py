@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import onnx
 import onnxruntime
@@ -8,7 +9,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import get_all_opkernel_def
 
 import ortscan
 from ortscan.modelio import load
-from ortscan.ort import installed
+from ortscan.ort import oldest, sessions
 from ortscan.ort.runtimes import Runtime, known_runtimes, runtime_named
 from ortscan.running.crash_risks import may_crash, may_crash_loading
 from ortscan.soundness.lacking import lacking
@@ -150,11 +151,11 @@ def test_the_table_has_of_each_kernel_the_releases_that_have_it():
 def release(monkeypatch):
     def say(version):
         monkeypatch.setattr(onnxruntime, "__version__", version)
-        installed.is_old.cache_clear()
+        oldest.is_old.cache_clear()
 
     yield say
     monkeypatch.undo()
-    installed.is_old.cache_clear()
+    oldest.is_old.cache_clear()
 
 
 def test_an_installed_onnxruntime_that_is_too_old_is_warned_of_and_runs_in_processes_of_its_own(release):
@@ -163,12 +164,27 @@ def test_an_installed_onnxruntime_that_is_too_old_is_warned_of_and_runs_in_proce
     with pytest.warns(
         ortscan.OrtscanWarning, match="onnxruntime 1.24.4 is installed, but ortscan is tested only with 1.31 and later"
     ):
-        installed.warn_of_old.__wrapped__()
+        oldest.warn_of_old.__wrapped__()
     assert may_crash(model, None)
     assert may_crash_loading(model)
     release("1.31.0+cu13")
-    installed.warn_of_old.__wrapped__()
+    oldest.warn_of_old.__wrapped__()
     assert not may_crash_loading(model)
+
+
+def test_the_oldest_release_without_a_warning_is_the_one_that_the_package_requires():
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    version = ".".join(map(str, oldest.OLDEST))
+    assert [f"onnxruntime{build}>={version}; python_version >= '3.11'" in project for build in ("", "-gpu")] == [True, True]
+
+
+def test_a_question_to_an_old_release_is_warned_of_too(release):
+    release("1.24.4")
+    oldest.warn_of_old.cache_clear()
+    sessions._has_kernel.cache_clear()
+    with pytest.warns(ortscan.OrtscanWarning, match=r"^onnxruntime 1\.24\.4 is installed"):
+        assert sessions.has_kernel(model(18, 8))
+    oldest.warn_of_old.cache_clear()
 
 
 WITHOUT = """

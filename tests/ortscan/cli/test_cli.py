@@ -407,6 +407,24 @@ def test_whatever_goes_wrong_is_one_line(save, out, capsys, monkeypatch, raised,
     assert ("Traceback" in capsys.readouterr().err) == (code == 1)
 
 
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("onnx_ir", "ortscan needs onnx_ir, which is not installed: pip install onnx-ir"),
+        ("rich", "ortscan needs rich, which is not installed: pip install rich"),
+        ("ortscan.report", "internal error; please report it"),
+    ],
+)
+def test_a_missing_package_is_no_internal_error(save, monkeypatch, capsys, module, message):
+    def fail(*_, **__):
+        raise ModuleNotFoundError(f"No module named '{module}'", name=module)
+
+    source = save(MAP)
+    monkeypatch.setattr(api, "rewritten", fail)
+    assert main(["optimize", source, "--dry-run"]) == 1
+    assert the_error(capsys).startswith(f"ortscan: error: {message}")
+
+
 # the process, and the terminal
 
 
