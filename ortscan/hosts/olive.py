@@ -19,6 +19,7 @@ from olive.passes.pass_config import BasePassConfig, PassConfigParam
 __all__ = ["OrtscanOptimize", "main", "package_config"]
 
 _NAME = "OrtscanOptimize"
+_MODULE = "ortscan.hosts.olive"  # ``__name__`` is ``__main__`` if the module runs as a script
 
 
 class OrtscanOptimize(Pass):  # type: ignore[misc]
@@ -50,7 +51,7 @@ def package_config() -> dict[str, Any]:
     """
     config: dict[str, Any] = json.loads(Path(OlivePackageConfig.get_default_config_path()).read_text(encoding="utf-8"))
     everything = {"supported_providers": ["*"], "supported_accelerators": ["*"], "supported_precisions": ["*"]}
-    config["passes"][_NAME] = {"module_path": f"{__name__}.{_NAME}", **everything}
+    config["passes"][_NAME] = {"module_path": f"{_MODULE}.{_NAME}", **everything}
     return config
 
 
