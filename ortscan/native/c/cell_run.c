@@ -277,7 +277,7 @@ bool cell_run(cell *c, const cell_run_data *data, cell_threads *threads, void *c
   for (int way = 0; way < ways && good && !c->packed; way++) good = cell_pack(&c->words, data->inputs, way, own + way, why);
   part_rows(&r, threads, context);
   const size_t count = (size_t)(ways * r.parts);
-  if (good && !(count > 1 && atomic_load(&c->threads) > 1 && threads(context, one_part, count, &r)))
+  if (good && !(count > 1 && threads && atomic_load(&c->threads) > 1 && threads(context, one_part, count, &r)))
     for (size_t i = 0; i < count; i++) one_part(&r, i);
   for (int way = 0; way < 2; way++) free(own[way].room);
   if (good && atomic_load(&r.failed)) *why = r.why, good = false;

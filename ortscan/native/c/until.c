@@ -4,7 +4,7 @@
 #include "run.h"
 #include <stdlib.h>
 
-enum { FIRST_ROWS = 64 };
+enum { FIRST_ROWS = 64, FIRST_BYTES = 1 << 20 };
 
 static int64_t row_bytes(const frame *f, int32_t output) { return f->sizes.output_rows[output] * bytes_of(f->plan->outputs[output].type); }
 
@@ -26,14 +26,24 @@ static int64_t make_room(frame *f, void **stacked, int64_t rows) {
   return least;
 }
 
+// Return for how many rows to make room after t steps: few large rows at first, later twice as many, and never more than the limit.
+static int64_t rows_after(const frame *f, int64_t t, int64_t limit) {
+  int64_t rows = t ? 2 * t : FIRST_ROWS;
+  for (int32_t i = 0; i < f->plan->n_outputs && !t; i++) {
+    const int64_t row = row_bytes(f, i), few = row ? FIRST_BYTES / row : rows;
+    if (few < rows) rows = few ? few : 1;
+  }
+  return rows < limit ? rows : limit > 0 ? limit : 0;
+}
+
 bool frame_run_until(frame *f, run_data *d, void **stacked, int64_t limit, fault *why) {
   const bool first_alone = run_first_alone(f->plan);
-  int64_t t = 0, room = make_room(f, stacked, FIRST_ROWS);
+  int64_t t = 0, room = make_room(f, stacked, rows_after(f, 0, limit));
   bool placed = false;
   run_begin(f, d);
   for (; room >= 0 && t < limit && *(const uint8_t *)run_state(f, d, 0, t); t++) {
     if (t == MOST_ELEMENTS) return refuse(why, "it goes on after %d steps", (int)MOST_ELEMENTS);
-    if (t == room) placed = false, room = make_room(f, stacked, 2 * t);
+    if (t == room) placed = false, room = make_room(f, stacked, rows_after(f, t, limit));
     if (room < 0) break;
     if (!placed || (t == 1 && first_alone)) run_place(f, d, t);
     placed = true;

@@ -1,7 +1,11 @@
 """Loops with a computed condition take as many steps as in onnxruntime, with and without the library."""
 
 import itertools
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,6 +39,29 @@ def test_stacks_of_a_session_grow_and_are_reused() -> None:
         sums = np.arange(limit).cumsum()
         assert np.array_equal(stacked, sums[:, None] + np.arange(200))
         assert np.array_equal(final, stacked[-1] if limit else given[1])
+
+
+LIMITED = """
+import resource
+import numpy as np
+from tests.support.native_plans import run_native
+from tests.support.sample_plans import counting
+size, rows = 1 << 22, 2
+plan, given = counting(size=size, least=10**6), [np.array(True), np.zeros(size, np.int64), np.array(rows)]
+run_native(counting(size=3), [given[0], given[1][:3], given[2]])
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 14 * 8 * size, resource.RLIM_INFINITY))
+assert run_native(plan, given)[1][:, 0].tolist() == [0, 1]
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the memory of a process as Linux does")
+def test_stacks_of_large_rows_need_little_more_memory_than_their_rows() -> None:
+    """There is memory for 14 rows of 32 MiB, and the loop stacks two."""
+    root = Path(__file__).parents[3]
+    subprocess.run([sys.executable, "-c", LIMITED], cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, check=True, timeout=120)
 
 
 def test_one_session_runs_in_many_threads() -> None:
