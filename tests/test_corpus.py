@@ -8,6 +8,8 @@ import pytest
 import ortscan
 from ortscan.report.codes import lookup
 from ortscan.targets import TARGETS
+from rewrites.base.report import RewriteReport
+from rewrites.registry import RULES
 from tests.support.corpus import CorpusModel, big_corpus, corpus_models, shipped_corpus
 from tests.support.loop_oracle import run_model
 from tests.support.numbers import assert_same_numbers
@@ -54,11 +56,46 @@ def test_a_second_call_changes_nothing(model):
     assert twice == once
 
 
+ON_RECURRENCES = {rule.name for rule in RULES if rule.phase == "recurrence"}
+UNLIKE = [
+    "torch__scan_biquad",
+    "torch__scan_linrec_dyn",
+    "tf2onnx__keras_rnn_minimal",
+    "torch__while_sum",
+    "jax2onnx__linen_rnn_mgu",
+]
+
+
+def assert_reasons_fit(report: RewriteReport) -> None:
+    """Assert that each loop that is left has reasons, and that none contradicts its fate, another reason or the target."""
+    assert [loop.where for loop in report.loops if bool(loop.reasons) != (loop in report.loops_left)] == []
+    for loop in report.loops_left:
+        codes = {reason.code for reason in loop.reasons}
+        assert all(map(lookup, codes))
+        assert ("FALLBACK" in codes) == loop.fallback
+        if "RECURRENCE" in codes:
+            assert loop.is_a == "recurrence"
+            assert not ON_RECURRENCES & {reason.rule for reason in loop.reasons}
+        if not TARGETS[report.target].loops:
+            assert not any(code.startswith("COST-") for code in codes)
+
+
 @MODELS
-def test_every_loop_left_has_a_reason_code_that_explain_knows(model):
-    for loop in ortscan.explain(model.load()).loops_left:
-        assert loop.reasons, loop.where
-        assert all(lookup(reason.code) for reason in loop.reasons)
+def test_every_loop_left_has_reasons_that_fit(model):
+    assert_reasons_fit(ortscan.explain(model.load()))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["onnx", "cuda", "qnn", "webgpu"])
+@pytest.mark.parametrize("model", corpus_models(only=UNLIKE.__contains__))
+def test_reasons_fit_on_other_targets(model, target):
+    assert_reasons_fit(ortscan.explain(model.load(), target=target))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("model", corpus_models(only=UNLIKE.__contains__))
+def test_compiled_loops_have_no_reasons(model):
+    assert_reasons_fit(ortscan.explain(model.load(), native=True))
 
 
 def is_map_like(name: str) -> bool:

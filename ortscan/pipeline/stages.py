@@ -179,7 +179,7 @@ def _conclude(work: Work) -> None:
     work.report.changes = work.ctx.changes
     work.report.give_every_loop_a_reason()
     for loop in work.report.loops:
-        loop.is_a = describe_loop(loop)
+        loop.is_a = loop.is_a or describe_loop(loop)
     note_replaceable_defaults(work.model, work.report)
     note_where_loops_run(work.report, work.chosen.target)
 

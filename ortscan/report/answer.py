@@ -24,6 +24,7 @@ class Answer:
         loops: the number of loops of the original.
         gone: the number of loops that are no longer in the model.
         compiled: the number of loops that ortscan's library runs.
+        fallbacks: the number of loops that an If runs only for what their replacements do not cover.
         outcome: the outcome of the comparison with the original; ``not compared`` if there was none. None to say nothing.
         cases: the number of cases in which both models ran.
         speedup: how much faster the result is; None if that was not measured.
@@ -34,6 +35,7 @@ class Answer:
     loops: int
     gone: int
     compiled: int
+    fallbacks: int = 0
     outcome: Literal["equal", "different", "inconclusive", "not compared"] | None = None
     cases: int = 0
     speedup: Speedup | None = None
@@ -43,7 +45,8 @@ class Answer:
     def of(cls, report: RewriteReport, **facts: Any) -> "Answer":
         """Return the answer for ``report``. ``facts`` are the attributes that do not follow from the report."""
         fates = Counter(loop.fate for loop in report.loops)
-        return cls(report.changed, len(report.loops), fates["removed"], fates["planned"], **facts)
+        fallbacks = sum(loop.fallback for loop in report.loops)
+        return cls(report.changed, len(report.loops), fates["removed"], fates["planned"], fallbacks, **facts)
 
     @property
     def look(self) -> Literal["good", "some", "bad"]:
@@ -79,9 +82,12 @@ class Answer:
         if not self.loops:
             return "the model has no Scan or Loop"
         loops = counted(self.loops, "loop")
-        if not self.compiled:
-            return f"{self.gone} of {loops} gone"
-        return f"{self.gone} of {loops} gone, {self.compiled} compiled" if self.gone else f"{self.compiled} of {loops} compiled"
+        if self.compiled == self.loops:
+            return f"{self.compiled} of {loops} compiled"
+        parts = [f"{self.gone} of {loops} gone"]
+        parts += [f"{self.compiled} compiled"] if self.compiled else []
+        parts += [f"{self.fallbacks} only as a fallback"] if self.fallbacks else []
+        return ", ".join(parts)
 
     def _equality(self) -> str:
         if self.outcome == "equal":

@@ -71,9 +71,6 @@ def rewrite(
     native.apply_outer_first()
     close_reports(ctx, report, loops.prevent_new_crashes(), applying.unrolled)
     report.loops += remaining_nodes
-    for entry in report.loops:
-        if entry.fate == "removed":
-            entry.reasons = []
     report.nodes += crash_candidates.guard_exposed(ctx, applying.change_node)
     report.pairs = join_directions(ctx, rules, applying.change_node)
     report.cells = replace_by_library_cells(ctx, rules, applying.change_node)

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from rewrites.base.plain_text import cut, plain
-from rewrites.base.report import Fate, LoopReport, RewriteReport
+from rewrites.base.report import Fate, LoopReport, Reason, RewriteReport
 from rewrites.graph.context import Context
 from rewrites.graph.marks import REPORT, UNROLLED_FROM
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import is_loop, loops_in, view
 from rewrites.loops.view import nodes_with_paths
+from rewrites.recurrences.fallback import is_fallback_loop
 from rewrites.registry import RULES
 
 __all__ = ["close_reports", "describe_loop", "report_new_loops", "scope_of"]
@@ -39,9 +40,13 @@ def report_new_loops(ctx: Context, report: RewriteReport) -> list[ir.Node]:
 
 
 def close_reports(ctx: Context, report: RewriteReport, loops: Sequence[ir.Node], unrolled: bool) -> None:
-    """Set the fate and the number of remaining nodes of each loop of ``report``.
+    """Set the fate, the number of remaining nodes and the description of each loop of ``report``.
 
-    ``loops``: all loops that the model has now. ``unrolled``: True if a loop was unrolled, so that its nodes must be counted.
+    Reasons that contradict the fate are removed.
+
+    Args:
+        loops: all loops that the model has now.
+        unrolled: True if a loop was unrolled, so that its nodes must be counted.
     """
     for every in report.loops:
         planned = any(fired.made.planned for fired in every.fired)
@@ -50,17 +55,45 @@ def close_reports(ctx: Context, report: RewriteReport, loops: Sequence[ir.Node],
         written = UNROLLED_FROM.of(step)
         if written is not None:
             written.unrolled_nodes += 1
+    are_fallbacks: dict[int, bool] = {}
     for node in loops:
         entry = REPORT.of(node)
         if entry is not None:
             entry.nodes_after += _node_count(view(node, ctx.opset).body)
             entry.fate = _fate(entry)
+            are_fallbacks[id(entry)] = are_fallbacks.get(id(entry), True) and is_fallback_loop(view(node, ctx.opset), ctx)
+    for entry in report.loops:
+        entry.fallback = are_fallbacks.get(id(entry), False)
+        entry.is_a = describe_loop(entry)
+        _remove_contradictions(entry, ctx.options.target.loops)
 
 
 def _fate(entry: LoopReport) -> Fate:
     if entry.nodes_after < entry.nodes_before:
         return "reduced"
     return "rewritten" if entry.fired else "kept"
+
+
+def _remove_contradictions(entry: LoopReport, runs_loops: bool) -> None:
+    """Remove the reasons of ``entry`` that its fate, a more specific reason or the target contradicts.
+
+    ``runs_loops``: True if the target runs loops. Otherwise it is no reason that a loop would be faster.
+    """
+    if entry.fate in ("removed", "planned"):
+        entry.reasons = []
+        return
+    if entry.fallback:
+        rule = next((fired.rule for fired in reversed(entry.fired) if fired.rule in _ON_RECURRENCES), "engine")
+        entry.reasons = [Reason(rule, "FALLBACK", f"an If runs the loop only for inputs or steps that {rule} does not cover")]
+        return
+    reasons = entry.reasons
+    if any(reason.rule in _ON_RECURRENCES for reason in reasons):
+        reasons = [reason for reason in reasons if reason.code != "RECURRENCE"]
+    entry.reasons = [reason for reason in reasons if runs_loops or not reason.code.startswith("COST-")] or reasons
+
+
+_ON_RECURRENCES = frozenset(rule.name for rule in RULES if rule.phase == "recurrence")
+"""The rules that refuse a loop only if they recognise its recurrence."""
 
 
 def _node_count(body: ir.Graph) -> int:

@@ -22,7 +22,7 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.marks import ASSUMED_SIZE, IS_NARROW
 from rewrites.graph.values import bytes_per_element, dim_of, static_dims
-from rewrites.loops import ScanView, State
+from rewrites.loops import Loop, ScanView, State
 from rewrites.loops.rebuild import detached_copy, replace_node
 from rewrites.ops.versions import reshape, shape_of
 from rewrites.recurrences.results import is_used
@@ -71,12 +71,12 @@ def no_fallback(ctx: Context) -> NotApplicable | None:
     return NotApplicable("LINEAR-CORNERS", "a target without Scan and If could not keep the loop for values that are not finite")
 
 
-def is_fallback_loop(loop: ScanView, ctx: Context) -> bool:
+def is_fallback_loop(loop: Loop, ctx: Context) -> bool:
     """Return True if ``loop`` is in a branch that holds a fallback, directly or inside further Ifs."""
     return any((graph.name or "").startswith(_FALLBACK) for graph in _branches_around(loop, ctx))
 
 
-def _branches_around(loop: ScanView, ctx: Context) -> Iterator[ir.Graph]:
+def _branches_around(loop: Loop, ctx: Context) -> Iterator[ir.Graph]:
     """Yield the graphs around ``loop``, innermost first: the branches of the Ifs that contain it.
 
     If ``loop`` is nested in an outer loop, the last graph is the body of the nearest outer loop. The main graph is left out.

@@ -22,33 +22,34 @@ UNCLEAR = Speedup(1.2e-4, 1.2e-4, ratio_of([0.8, 1.0, 1.4] * 3), {}, "fixed size
     ("answer", "line", "look"),
     [
         (
-            Answer(True, 1, 1, 0, "equal", 12, FASTER),
+            Answer(True, 1, 1, 0, 0, "equal", 12, FASTER),
             "3.0 x faster (40.0 µs instead of 120 µs, T=64) · 1 of 1 loop gone · equal on 12 cases",
             "good",
         ),
         (
-            Answer(True, 2, 1, 0, "equal", 1, ALIKE),
+            Answer(True, 2, 1, 0, 0, "equal", 1, ALIKE),
             "as fast as before (120 µs, fixed sizes) · 1 of 2 loops gone · equal on 1 case",
             "some",
         ),
         (
-            Answer(True, 1, 1, 0, "equal", 2, UNCLEAR),
+            Answer(True, 1, 1, 0, 0, "equal", 2, UNCLEAR),
             "no measurable difference (0.80 to 1.40 x, fixed sizes) · 1 of 1 loop gone · equal on 2 cases",
             "some",
         ),
-        (Answer(True, 1, 1, 0, "different", 2), "1 of 1 loop gone · NOT equal", "bad"),
-        (Answer(True, 1, 1, 0, "not compared"), "1 of 1 loop gone · not compared", "some"),
+        (Answer(True, 1, 1, 0, 0, "different", 2), "1 of 1 loop gone · NOT equal", "bad"),
+        (Answer(True, 1, 1, 0, 0, "not compared"), "1 of 1 loop gone · not compared", "some"),
         (
-            Answer(False, 0, 0, 0, "inconclusive"),
+            Answer(False, 0, 0, 0, 0, "inconclusive"),
             "nothing changed · the model has no Scan or Loop · nothing could be compared",
             "some",
         ),
         (
-            Answer(True, 3, 1, 2, None, 0, FASTER, ALIKE),
+            Answer(True, 3, 1, 2, 0, None, 0, FASTER, ALIKE),
             "3.0 x faster with ortscan.register (40.0 µs instead of 120 µs, T=64), 1.00 x without · 1 of 3 loops gone, 2 compiled",
             "good",
         ),
         (Answer(True, 2, 0, 2), "2 of 2 loops compiled", "good"),
+        (Answer(True, 2, 1, 0, 1), "1 of 2 loops gone, 1 only as a fallback", "some"),
     ],
 )
 def test_an_answer_is_one_line_with_a_colour(answer: Answer, line: str, look: str) -> None:
