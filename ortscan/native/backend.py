@@ -1,23 +1,17 @@
-"""The build backend of the package: setuptools, plus the native library and a modified wheel.
+"""The build backend of the package: setuptools, plus the native library (``building.py``) and a modified wheel (``packing.py``).
 
-Without a compiler, or with ``ORTSCAN_BUILD_NATIVE=0``, the package is built without the native library. The name ``rewrites`` is
-too common for an installed package, so a wheel contains ``rewrites`` as ``ortscan._rewrites``. Imports and strings that name its
-modules are changed. This file runs before anything is installed, so it imports nothing of ortscan.
+Without a compiler, or with ``ORTSCAN_BUILD_NATIVE=0``, the package is built without the native library. With the package ziglang,
+``pip wheel -C target=windows-arm64 .`` builds for another platform. This file runs before anything is installed, so it imports
+nothing of ortscan.
 """
 
-import ast
-import base64
-import hashlib
 import os
-import platform
 import re
 import runpy
 import subprocess
 import sys
-import sysconfig
+import tempfile
 import warnings
-import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +23,6 @@ __all__ = [
     "get_requires_for_build_editable",
     "get_requires_for_build_sdist",
     "get_requires_for_build_wheel",
-    "moved",
     "prepare_metadata_for_build_editable",
     "prepare_metadata_for_build_wheel",
 ]
@@ -45,41 +38,47 @@ global-exclude __pycache__/* *.py[cod] *.so *.dylib *.dll
 """
 """The content of a temporary MANIFEST.in, which lists the files for setuptools. The repository therefore has no such file."""
 
-_OLD, _NEW = "rewrites", "ortscan._rewrites"
-_MODULE = re.compile(rf"{_OLD}(\.[A-Za-z_]\w*)+")
-_LIBRARY = re.compile(r"ortscan/native/[^/]+\.(so|dylib|dll)")
-
 Settings = dict[str, Any] | None
 
 
 def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
-    """Build a wheel for this platform and any Python 3. Without the native library, build a pure wheel."""
-    built = _build_library()
-    name = str(_setuptools().build_wheel(wheel_directory, config_settings, metadata_directory))
-    return str(_packed(Path(wheel_directory, name), _platform_tag() if built else None).name)
+    """Build a wheel for any Python 3 and for this platform, or for ``config_settings["target"]``.
+
+    If the native library cannot be built for this platform, build a pure wheel. For another target, raise the error.
+    """
+    target = (config_settings or {}).get("target")
+    pure = Path(wheel_directory, _setuptools().build_wheel(wheel_directory, config_settings, metadata_directory))
+    with tempfile.TemporaryDirectory() as folder:
+        library = _build_library(Path(folder), target)
+        platform = _building()["platform_tag"](target) if library else "any"
+        return str(_packing()["repack_wheel"](pure, library, platform).name)
 
 
 def build_editable(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
     """Build the library into the sources, and a wheel that points at the sources."""
-    _build_library()
+    _build_library(_HERE)
     return str(_setuptools().build_editable(wheel_directory, config_settings, metadata_directory))
 
 
 def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
     """Pack the sources, tests and examples. The library is built at installation."""
     manifest = Path("MANIFEST.in")
-    if manifest.exists():
-        return str(_setuptools().build_sdist(sdist_directory, config_settings))
-    manifest.write_text(_WHOLE, encoding="utf-8")
+    has_manifest = manifest.exists()
+    if not has_manifest:
+        manifest.write_text(_WHOLE, encoding="utf-8")
     try:
-        return str(_setuptools().build_sdist(sdist_directory, config_settings))
+        name = str(_setuptools().build_sdist(sdist_directory, config_settings))
     finally:
-        manifest.unlink()
+        if not has_manifest:
+            manifest.unlink()
+    _packing()["repack_sdist"](Path(sdist_directory, name))
+    return name
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
     """Return setuptools' requirements, and the package ``ziglang`` if the build needs it as a compiler."""
-    return [*_setuptools().get_requires_for_build_wheel(config_settings), *_compiler_to_ask_for()]
+    target = (config_settings or {}).get("target")
+    return [*_setuptools().get_requires_for_build_wheel(config_settings), *([_ZIG] if target else _compiler_to_ask_for())]
 
 
 def get_requires_for_build_editable(config_settings: Settings = None) -> list[str]:
@@ -149,101 +148,18 @@ def _building() -> dict[str, Any]:
     return runpy.run_path(str(_HERE / "building.py"))
 
 
-def _build_library() -> bool:
-    if os.environ.get("ORTSCAN_BUILD_NATIVE") == "0":
-        return False
+def _packing() -> dict[str, Any]:
+    return runpy.run_path(str(_HERE / "packing.py"))
+
+
+def _build_library(folder: Path, target: str | None = None) -> Path | None:
+    if target is None and os.environ.get("ORTSCAN_BUILD_NATIVE") == "0":
+        return None
     building = _building()
     try:
-        building["build"](_HERE)
+        return Path(building["build"](folder, target))
     except building["BuildError"] as error:
+        if target is not None:
+            raise
         warnings.warn(f"ortscan is built without its native loop engine: {error}", stacklevel=2)
-        return False
-    return True
-
-
-def _platform_tag() -> str:
-    """Return the platform tag for the wheel.
-
-    If zig built the library on Linux with glibc, the wheel also runs with an old glibc, so the tag is ``manylinux_2_17``. Otherwise
-    the tag is that of this system. With another C library, such as musl, pip accepts no manylinux wheel.
-    """
-    tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    is_for_old_glibc = platform.libc_ver()[0] == "glibc" and "ziglang" in (_building()["compiler"]() or ())
-    return tag.replace("linux_", "manylinux_2_17_", 1) if is_for_old_glibc and tag.startswith("linux_") else tag
-
-
-def _packed(wheel: Path, platform: str | None) -> Path:
-    """Replace ``wheel`` by a wheel with rewritten modules, and return the path of the new wheel.
-
-    ``platform`` is the platform tag for the name of the new wheel. None means a pure wheel. A pure wheel excludes the native
-    library, which an earlier build may have left in the sources.
-    """
-    renamed = wheel.with_name(wheel.name.replace("-any.whl", f"-{platform}.whl")) if platform else wheel
-    with zipfile.ZipFile(wheel) as old:
-        members = [info for info in old.infolist() if platform or not _LIBRARY.fullmatch(info.filename)]
-        contents = {_new_path(info.filename): _content(info.filename, old.read(info), platform) for info in members}
-    (record,) = (name for name in contents if name.endswith(".dist-info/RECORD"))
-    rows = [_record(name, content) for name, content in contents.items() if name != record]
-    contents[record] = "".join(f"{row}\n" for row in [*rows, f"{record},,"]).encode()
-    wheel.unlink()
-    with zipfile.ZipFile(renamed, "w", zipfile.ZIP_DEFLATED) as new:
-        for name, content in contents.items():
-            new.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
-    return renamed
-
-
-def moved(source: str) -> str:
-    """Return the Python text ``source`` with ``ortscan._rewrites`` for ``rewrites`` in module names.
-
-    Raise SyntaxError if a name cannot be replaced, for example in an f-string.
-    """
-    lines = source.encode().splitlines(keepends=True)
-    for line, start, end in sorted(_names(ast.parse(source)), reverse=True):
-        name = lines[line][start:end].decode()
-        if not name.strip("\"'").startswith(_OLD):
-            raise SyntaxError(f"line {line + 1} names a module of {_OLD} in a way that cannot be rewritten")
-        lines[line] = lines[line][:start] + name.replace(_OLD, _NEW, 1).encode() + lines[line][end:]
-    return b"".join(lines).decode()
-
-
-def _names(tree: ast.Module) -> Iterator[tuple[int, int, int]]:
-    """Yield (line, start, end) of each name of a ``rewrites`` module, the last two as byte offsets."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and _is_ours(node.module or ""):
-            start = node.col_offset + len("from ")
-            yield node.lineno - 1, start, start + len(node.module or "")
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                if _is_ours(alias.name):
-                    if alias.asname is None:
-                        raise SyntaxError(f"import {alias.name} binds a name that differs in a wheel: use 'as'")
-                    yield alias.lineno - 1, alias.col_offset, alias.col_offset + len(alias.name)
-        elif isinstance(node, ast.JoinedStr):
-            if any(isinstance(part, ast.Constant) and str(part.value).startswith(f"{_OLD}.") for part in node.values):
-                raise SyntaxError(f"line {node.lineno} composes the name of a module of {_OLD}: begin with __package__")
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _MODULE.fullmatch(node.value):
-            yield node.lineno - 1, node.col_offset, node.end_col_offset or node.col_offset
-
-
-def _is_ours(name: str) -> bool:
-    return name == _OLD or name.startswith(f"{_OLD}.")
-
-
-def _new_path(name: str) -> str:
-    return f"{_NEW.replace('.', '/')}{name.removeprefix(_OLD)}" if name.startswith(f"{_OLD}/") else name
-
-
-def _content(name: str, content: bytes, platform: str | None) -> bytes:
-    if name.endswith(".py"):
-        return moved(content.decode()).encode()
-    if name.endswith(".dist-info/top_level.txt"):
-        return b"".join(line for line in content.splitlines(keepends=True) if line.strip() != _OLD.encode())
-    if platform and name.endswith(".dist-info/WHEEL"):
-        text = content.decode().replace("Root-Is-Purelib: true", "Root-Is-Purelib: false")
-        return text.replace("Tag: py3-none-any", f"Tag: py3-none-{platform}").encode()
-    return content
-
-
-def _record(name: str, content: bytes) -> str:
-    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-    return f"{name},sha256={digest},{len(content)}"
+        return None

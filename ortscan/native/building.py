@@ -9,13 +9,14 @@ import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["LIBRARIES", "BuildError", "build", "compiler", "is_for_this_machine", "targets"]
+__all__ = ["LIBRARIES", "BuildError", "build", "compiler", "is_for_this_machine", "platform_tag", "targets"]
 
 LIBRARIES = {"linux": "libortscan.so", "darwin": "libortscan.dylib", "win32": "ortscan.dll"}
 """The file name of the library for each ``sys.platform``. Other platforms use the name for linux."""
@@ -31,6 +32,12 @@ _FLAGS = [
     "-g0",
     "-Wno-psabi",
 ]
+_LINK_FLAGS = {
+    "linux": ["-Wl,-z,nodelete", "-lm", "-s"],
+    "macos": [f"-Wl,-install_name,@rpath/{LIBRARIES['darwin']}"],
+    "windows": ["-s"],
+}
+"""``nodelete``, because sessions call the library even after they released it."""
 _AT_ONCE = 2
 
 
@@ -43,24 +50,27 @@ class _Target:
     """A platform to build for.
 
     Attributes:
-        triple: the name of the platform for zig, such as ``x86_64-linux-gnu.2.17``. The number is the oldest supported glibc.
+        triple: the name of the platform for zig, with the oldest supported version, as in ``x86_64-linux-gnu.2.17``.
+        tag: the platform tag of a wheel with this library.
         library: the file name of the native library.
         processors: the instruction sets to build for.
     """
 
     triple: str
+    tag: str
     library: str = LIBRARIES["linux"]
     processors: tuple[str, ...] = ("x86_64", "x86_64_v3", "x86_64_v4")
 
 
 _TARGETS = {
-    "linux-x86_64": _Target("x86_64-linux-gnu.2.17"),
-    "linux-aarch64": _Target("aarch64-linux-gnu.2.17", processors=("generic",)),
-    "musllinux-x86_64": _Target("x86_64-linux-musl"),
-    "musllinux-aarch64": _Target("aarch64-linux-musl", processors=("generic",)),
-    "macos-x86_64": _Target("x86_64-macos", LIBRARIES["darwin"]),
-    "macos-arm64": _Target("aarch64-macos", LIBRARIES["darwin"], ("generic",)),
-    "windows-x86_64": _Target("x86_64-windows-gnu", LIBRARIES["win32"]),
+    "linux-x86_64": _Target("x86_64-linux-gnu.2.17", "manylinux_2_17_x86_64"),
+    "linux-aarch64": _Target("aarch64-linux-gnu.2.17", "manylinux_2_17_aarch64", processors=("generic",)),
+    "musllinux-x86_64": _Target("x86_64-linux-musl", "musllinux_1_2_x86_64"),
+    "musllinux-aarch64": _Target("aarch64-linux-musl", "musllinux_1_2_aarch64", processors=("generic",)),
+    "macos-x86_64": _Target("x86_64-macos.11.0", "macosx_11_0_x86_64", LIBRARIES["darwin"]),
+    "macos-arm64": _Target("aarch64-macos.11.0", "macosx_11_0_arm64", LIBRARIES["darwin"], ("generic",)),
+    "windows-x86_64": _Target("x86_64-windows-gnu", "win_amd64", LIBRARIES["win32"]),
+    "windows-arm64": _Target("aarch64-windows-gnu", "win_arm64", LIBRARIES["win32"], ("generic",)),
 }
 
 
@@ -83,6 +93,16 @@ def compiler() -> list[str] | None:
         return [sys.executable, "-m", "ziglang", "cc"]
     clang = shutil.which("clang")
     return [clang] if clang else None
+
+
+def platform_tag(target: str | None = None) -> str:
+    """Return the platform tag of a wheel with the library for this machine or for ``target``.
+
+    zig builds for the oldest supported system, clang only for this system.
+    """
+    if "ziglang" in (compiler() or ()):
+        return _TARGETS[target or _this_machine()].tag
+    return sysconfig.get_platform().replace("-", "_").replace(".", "_")
 
 
 def build(folder: Path, target: str | None = None) -> Path:
@@ -108,13 +128,11 @@ def build(folder: Path, target: str | None = None) -> Path:
 
 
 def _this_machine() -> str:
-    processor = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
     if sys.platform == "win32":
-        return f"windows-{processor}"
-    if sys.platform == "darwin":
-        return f"macos-{'arm64' if processor == 'aarch64' else processor}"
-    libc = "" if platform.libc_ver()[0] == "glibc" else "musl"
-    return f"{libc}{sys.platform}-{processor}"
+        # platform.machine() may name the processor where an emulated Python runs, not that of Python
+        return f"windows-{sysconfig.get_platform().removeprefix('win-').replace('amd64', 'x86_64')}"
+    libc = "musl" if sys.platform == "linux" and platform.libc_ver()[0] != "glibc" else ""
+    return f"{libc}{'macos' if sys.platform == 'darwin' else sys.platform}-{platform.machine().lower()}"
 
 
 def _build_in(folder: Path, command: list[str], target: _Target, zig: bool) -> Path:
@@ -130,8 +148,7 @@ def _build_in(folder: Path, command: list[str], target: _Target, zig: bool) -> P
         list(pool.map(_run, jobs))
     library = folder / target.library
     linked = [*command, *(["-target", target.triple] if zig else []), "-shared", "-o", str(library), *(job[-1] for job in jobs)]
-    elf = ["-Wl,-z,nodelete", "-lm"] if "linux" in target.triple else []  # sessions call the library even after they released it
-    _run([*linked, *elf, *([] if "macos" in target.triple else ["-s"])])
+    _run([*linked, *_LINK_FLAGS[target.triple.split("-")[1].partition(".")[0]]])
     return library
 
 

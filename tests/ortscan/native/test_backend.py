@@ -1,7 +1,5 @@
 """The build backend: it builds the library if there is a compiler."""
 
-import base64
-import hashlib
 import os
 import subprocess
 import sys
@@ -11,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packaging.tags import sys_tags
 
 from ortscan.native import backend
-from ortscan.native.backend import moved
 
 
 class _Setuptools:
@@ -30,12 +26,11 @@ class _Setuptools:
         return NAME
 
 
-NAME = "ortscan-0.1.0-py3-none-any.whl"
-ABOUT, RECORD = "ortscan-0.1.0.dist-info/WHEEL", "ortscan-0.1.0.dist-info/RECORD"
+NAME = "ortscan-1.0-py3-none-any.whl"
 CONTENTS = {
     "ortscan/__init__.py": "",
-    ABOUT: "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    "ortscan-0.1.0.dist-info/RECORD": f"ortscan/__init__.py,sha256=x,0\n{ABOUT},sha256=y,1\nortscan-0.1.0.dist-info/RECORD,,\n",
+    "ortscan-1.0.dist-info/WHEEL": "Root-Is-Purelib: true\nTag: py3-none-any\n",
+    "ortscan-1.0.dist-info/RECORD": "",
 }
 
 
@@ -43,16 +38,20 @@ class _Failed(Exception):
     """Replaces BuildError."""
 
 
-ZIG = ["python", "-m", "ziglang", "cc"]
-
-
-def _building(found: bool, command: Sequence[str] = ("clang",)) -> dict[str, Any]:
-    def build(folder: Path) -> Path:
+def _building(found: bool) -> dict[str, Any]:
+    def build(folder: Path, target: str | None) -> Path:
         if not found:
             raise _Failed("there is no compiler")
-        return folder / "libortscan.so"
+        library = folder / "libortscan.so"
+        library.write_text(f"the library for {target}")
+        return library
 
-    return {"compiler": lambda: [*command] if found else None, "build": build, "BuildError": _Failed}
+    return {
+        "compiler": lambda: ["clang"] if found else None,
+        "build": build,
+        "platform_tag": lambda target: target or "linux_x86_64",
+        "BuildError": _Failed,
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -121,82 +120,28 @@ def test_compiler_is_not_required_if_present_or_disabled(monkeypatch: pytest.Mon
     assert backend.get_requires_for_build_wheel() == ["wheel"]
 
 
-def test_a_wheel_with_the_library_names_its_platform_and_no_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend, "_building", lambda: _building(True, ZIG))
-    monkeypatch.setattr(backend.platform, "libc_ver", lambda: ("glibc", "2.36"))
-    monkeypatch.setattr(backend.sysconfig, "get_platform", lambda: "linux-x86_64")
-    name = backend.build_wheel(str(tmp_path))
-    assert name == "ortscan-0.1.0-py3-none-manylinux_2_17_x86_64.whl"
+@pytest.mark.parametrize(("settings", "tag"), [(None, "linux_x86_64"), ({}, "linux_x86_64"), ({"target": "amiga"}, "amiga")])
+def test_a_wheel_with_the_library_names_its_platform_and_no_python(
+    settings: dict[str, str] | None, tag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend, "_building", lambda: _building(True))
+    name = backend.build_wheel(str(tmp_path), settings)
+    assert name == f"ortscan-1.0-py3-none-{tag}.whl"
     assert [file.name for file in tmp_path.iterdir()] == [name]
     with zipfile.ZipFile(tmp_path / name) as wheel:
-        about, record = wheel.read(ABOUT), wheel.read("ortscan-0.1.0.dist-info/RECORD").decode().splitlines()
-    assert about.decode() == "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-manylinux_2_17_x86_64\n"
-    digest = base64.urlsafe_b64encode(hashlib.sha256(about).digest()).rstrip(b"=").decode()
-    empty = base64.urlsafe_b64encode(hashlib.sha256(b"").digest()).rstrip(b"=").decode()
-    assert record == [f"ortscan/__init__.py,sha256={empty},0", f"{ABOUT},sha256={digest},{len(about)}", f"{RECORD},,"]
-
-
-def test_rewrites_is_installed_inside_ortscan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend, "_building", lambda: _building(False))
-    monkeypatch.setitem(
-        CONTENTS, "rewrites/base/a.py", "from rewrites.base import b\nimport rewrites.base.c as c\nD = {'x': 'rewrites.d'}\n"
-    )
-    monkeypatch.setitem(CONTENTS, "ortscan-0.1.0.dist-info/top_level.txt", "ortscan\nrewrites\n")
-    with pytest.warns(UserWarning, match="without its native loop engine"):
-        name = backend.build_wheel(str(tmp_path))
-    with zipfile.ZipFile(tmp_path / name) as wheel:
-        names = wheel.namelist()
-        source = wheel.read("ortscan/_rewrites/base/a.py").decode()
-        tops, record = wheel.read("ortscan-0.1.0.dist-info/top_level.txt"), wheel.read(RECORD).decode()
-    assert not any(name.startswith("rewrites") for name in names)
-    assert (
-        source == "from ortscan._rewrites.base import b\nimport ortscan._rewrites.base.c as c\nD = {'x': 'ortscan._rewrites.d'}\n"
-    )
-    assert tops == b"ortscan\n"
-    assert "\nrewrites" not in record
-    assert "ortscan/_rewrites/base/a.py,sha256=" in record
-
-
-def test_pure_wheel_skips_a_leftover_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ORTSCAN_BUILD_NATIVE", "0")
-    monkeypatch.setitem(CONTENTS, "ortscan/native/libortscan.so", "an old one")
-    name = backend.build_wheel(str(tmp_path))
-    with zipfile.ZipFile(tmp_path / name) as wheel:
-        assert "libortscan" not in " ".join(wheel.namelist()) + wheel.read(RECORD).decode()
-
-
-@pytest.mark.parametrize("line", ["import rewrites.base", "x = f'rewrites.base.{y}'", "from  rewrites.base import b"])
-def test_names_that_cannot_be_rewritten_fail_the_build(line: str) -> None:
-    with pytest.raises(SyntaxError):
-        moved(f"{line}\n")
-
-
-@pytest.mark.parametrize(
-    ("libc", "command", "machine", "tag"),
-    [
-        (("glibc", "2.36"), ZIG, "linux-aarch64", "manylinux_2_17_aarch64"),
-        (("glibc", "2.36"), ["clang"], "linux-x86_64", "linux_x86_64"),
-        (("", ""), ZIG, "linux-x86_64", "linux_x86_64"),
-        (("musl", "1.2.5"), ZIG, "linux-aarch64", "linux_aarch64"),
-        (("", ""), ZIG, "macosx-11.0-arm64", "macosx_11_0_arm64"),
-    ],
-)
-def test_manylinux_needs_a_library_for_an_old_glibc(
-    libc: tuple[str, str], command: list[str], machine: str, tag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(backend, "_building", lambda: _building(True, command))
-    monkeypatch.setattr(backend.sysconfig, "get_platform", lambda: machine)
-    monkeypatch.setattr(backend.platform, "libc_ver", lambda: libc)
-    assert backend.build_wheel(str(tmp_path)) == f"ortscan-0.1.0-py3-none-{tag}.whl"
-
-
-@pytest.mark.parametrize("command", [ZIG, ["clang"]])
-def test_pip_accepts_the_platform_tag(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend, "_building", lambda: _building(True, command))
-    assert backend._platform_tag() in {tag.platform for tag in sys_tags()}
+        assert wheel.read("ortscan/native/libortscan.so").decode() == f"the library for {(settings or {}).get('target')}"
 
 
 def test_without_a_compiler_the_wheel_is_pure_and_the_build_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "_building", lambda: _building(False))
     with pytest.warns(UserWarning, match="built without its native loop engine: there is no compiler"):
         assert backend.build_wheel(str(tmp_path)) == NAME
+
+
+def test_a_wheel_for_another_platform_needs_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "_building", lambda: _building(False))
+    monkeypatch.setenv("ORTSCAN_BUILD_NATIVE", "0")
+    with pytest.raises(_Failed, match="there is no compiler"):
+        backend.build_wheel(str(tmp_path), {"target": "amiga"})
+    assert backend.get_requires_for_build_wheel({"target": "amiga"}) == ["wheel", "ziglang>=0.16"]
+    assert backend.build_wheel(str(tmp_path)) == NAME

@@ -11,14 +11,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.tags import sys_tags
 
 from ortscan.native import building
-from ortscan.native.building import BuildError, build, compiler, targets
+from ortscan.native.building import BuildError, build, compiler, is_for_this_machine, platform_tag, targets
 from rewrites.native.encoding import encode
 from tests.support.finding_plans import finding_plans, meeting_plans
 from tests.support.native_plans import library
 from tests.support.sample_plans import sample_plans
 
+ZIG = ["python", "-m", "ziglang", "cc"]
 FUZZ = [Path(__file__).parents[2] / "campaigns" / "native" / name for name in ("fuzz.c", "cells.c")]
 SOURCES = Path(building.__file__).parent / "c"
 FLAGS = ["-std=c11", "-O0", "-g", "-w", "-fno-strict-aliasing", "-ffp-contract=off", "-DONE_ISA", "-DISA=generic", f"-I{SOURCES}"]
@@ -43,7 +45,41 @@ def test_unknown_platform_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match="the library does not support amiga, only linux-x86_64"):
         build(tmp_path, "amiga")
     assert list(tmp_path.iterdir()) == []
-    assert {"linux-x86_64", "linux-aarch64", "macos-arm64", "macos-x86_64", "windows-x86_64"} <= set(targets())
+
+
+@pytest.mark.parametrize("command", [ZIG, ["clang"]])
+def test_pip_accepts_the_platform_tag(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "compiler", lambda: command)
+    assert platform_tag() in {tag.platform for tag in sys_tags()}
+
+
+def test_every_platform_has_its_own_tag(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "compiler", lambda: ZIG)
+    assert len({platform_tag(target) for target in targets()}) == len(targets())
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "libc", "of_python", "with_zig", "with_clang"),
+    [
+        ("linux", "x86_64", "glibc", "linux-x86_64", "manylinux_2_17_x86_64", "linux_x86_64"),
+        ("linux", "aarch64", "", "linux-aarch64", "musllinux_1_2_aarch64", "linux_aarch64"),
+        ("darwin", "arm64", "", "macosx-14.0-arm64", "macosx_11_0_arm64", "macosx_14_0_arm64"),
+        ("win32", "AMD64", "", "win-amd64", "win_amd64", "win_amd64"),
+        ("win32", "ARM64", "", "win-amd64", "win_amd64", "win_amd64"),
+        ("win32", "ARM64", "", "win-arm64", "win_arm64", "win_arm64"),
+    ],
+)
+def test_zig_builds_for_old_systems_and_clang_for_this_one(
+    system: str, machine: str, libc: str, of_python: str, with_zig: str, with_clang: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building.sys, "platform", system)
+    monkeypatch.setattr(building.platform, "machine", lambda: machine)
+    monkeypatch.setattr(building.platform, "libc_ver", lambda: (libc, "2.36" if libc else ""))
+    monkeypatch.setattr(building.sysconfig, "get_platform", lambda: of_python)
+    assert is_for_this_machine()
+    for command, tag in (ZIG, with_zig), (["clang"], with_clang):
+        monkeypatch.setattr(building, "compiler", lambda command=command: command)
+        assert platform_tag() == tag
 
 
 def test_build_without_a_compiler_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
