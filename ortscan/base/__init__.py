@@ -5,4 +5,4 @@ No module here imports onnxruntime.
 
 __all__ = ["__version__"]
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
