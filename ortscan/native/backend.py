@@ -1,8 +1,8 @@
-"""The build backend of the package: setuptools, plus the native library (``building.py``) and a modified wheel (``packing.py``).
+"""The build backend of the package: setuptools, plus the native library and a modified wheel.
 
-Without a compiler, or with ``ORTSCAN_BUILD_NATIVE=0``, the package is built without the native library. With the package ziglang,
-``pip wheel -C target=windows-arm64 .`` builds for another platform. This file runs before anything is installed, so it imports
-nothing of ortscan.
+``building.py`` builds the library, and ``packing.py`` modifies the wheel. Without a compiler, or with ``ORTSCAN_BUILD_NATIVE=0``,
+the package is built without the native library. ``pip wheel -C target=windows-arm64 .`` builds for another platform. This file runs
+before anything is installed, so it imports nothing of ortscan.
 """
 
 import os

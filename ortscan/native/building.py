@@ -159,7 +159,10 @@ def _processor(kind: str, zig: bool) -> Iterable[str]:
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
+    environment = {"SOURCE_DATE_EPOCH": "0", **os.environ}  # linkers for Windows store a date
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False, env=environment
+    )
     if done.returncode:
         output = " ".join(done.stderr.split())
         raise BuildError(f"the compiler failed with {done.returncode}: {output[-400:]}")

@@ -1,20 +1,26 @@
 """Test a wheel or an sdist as users install it: ``python -m tests.support.installed FILE [PYTHON ...] [--beside WHEEL]``.
 
 Each Python gets its own environment with the file and a CPU build of onnxruntime. There a model is optimised, compared, explained
-and run in a session. No package other than ``ortscan`` may be present. Before onnxruntime is installed, the error must be one
-sentence.
+and run in a session, and a loop runs in the native library and in the plugin. No package other than ``ortscan`` may be present.
+Before onnxruntime is installed, the error must be one sentence. No compiler is on the path.
 
 ``--beside``: the wheel of another build of onnxruntime, such as onnxruntime-gpu. It is installed first and must still be in use
 afterwards.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
+__all__ = ["Environment", "InstallationFailed", "main", "try_beside", "try_it"]
+
 ROOT = Path(__file__).parents[2]
+MODELS = {"MODEL": "mlp_per_step", "LOOP": "torch_attention_decoder"}
+"""A model whose loop is removed, and one whose loop is compiled: names of files in ``examples/``."""
 
 WITHOUT = """
 import ortscan
@@ -33,17 +39,26 @@ assert not any(node.op_type in ("Scan", "Loop") for node in smaller.graph.node)
 assert ortscan.verify(MODEL, smaller, level="quick").ok
 report = ortscan.explain(MODEL)
 assert "<svg" in report.to_html() and report.loops[0].fate == "removed", report.summary()
-session = ortscan.InferenceSession(MODEL)
-feed = {each.name: numpy.ones(each.shape, numpy.float32) for each in session.get_inputs()}
-for one, other in zip(session.run(None, feed), onnxruntime.InferenceSession(MODEL).run(None, feed)):
-    numpy.testing.assert_allclose(one, other, rtol=1e-5)
+
+def run(model, session):
+    feeds = {each.name: numpy.ones(each.shape, numpy.float32) for each in session.get_inputs()}
+    for output, reference in zip(session.run(None, feeds), onnxruntime.InferenceSession(model).run(None, feeds)):
+        numpy.testing.assert_allclose(output, reference, rtol=1e-5)
+
+run(MODEL, ortscan.InferenceSession(MODEL))
+run(LOOP, ortscan.InferenceSession(LOOP))
+from ortscan.native.library import library_path
+if library_path():
+    compiled = ortscan.explain(LOOP, native=True)
+    assert [loop.fate for loop in compiled.loops] == ["planned"], compiled.summary()
+    if sys.version_info >= (3, 11):
+        options = onnxruntime.SessionOptions()
+        ortscan.register_plugin(options)
+        run(LOOP, onnxruntime.InferenceSession(LOOP, options))
 assert importlib.util.find_spec("rewrites") is None
 assert "ortscan._rewrites.base.errors" in sys.modules
-from ortscan.native.library import library_path
-print(f"Python {sys.version.split()[0]}, onnxruntime {onnxruntime.__version__}, {'with' if library_path() else 'without'} the library: fine")
+print(f"Python {sys.version.split()[0]}, onnxruntime {onnxruntime.__version__}, {'with' if library_path() else 'without'} the library")
 """
-
-
 WHICH = """
 import importlib.metadata, onnxruntime
 names = (each.metadata["Name"] for each in importlib.metadata.distributions())
@@ -51,41 +66,85 @@ print(*sorted({name for name in names if name.lower().startswith("onnxruntime")}
 """
 
 
+class InstallationFailed(Exception):
+    """A file of a release does not install or work. The message is one sentence."""
+
+
 class Environment:
-    """A virtual environment in a folder."""
+    """A virtual environment in a folder. No program other than its own is on its path."""
 
     def __init__(self, folder: str, interpreter: str) -> None:
-        self.folder, self.python = folder, Path(folder) / "env" / "bin" / "python"
+        self.folder, self.bin = folder, Path(folder) / "env" / "bin"
         subprocess.run([interpreter, "-m", "venv", Path(folder) / "env"], check=True)
 
-    def install(self, what: str) -> None:
-        subprocess.run([self.python, "-I", "-m", "pip", "install", "-q", what], check=True, cwd=self.folder)
+    def install(self, *arguments: str | Path) -> float:
+        """Run ``pip install`` and return the seconds that it took."""
+        start = time.perf_counter()
+        self._start("python", "-I", "-m", "pip", "install", "-q", *arguments)
+        return time.perf_counter() - start
 
     def run(self, code: str) -> str:
-        code = f"MODEL = {str(ROOT / 'examples' / 'mlp_per_step.onnx')!r}\n{code}"
-        command = [self.python, "-I", "-c", code]
-        return subprocess.run(command, check=True, cwd=self.folder, stdout=subprocess.PIPE, text=True).stdout.strip()
+        """Run ``code`` in Python and return what it prints. ``MODEL`` and ``LOOP`` are paths of models."""
+        paths = {name: str(ROOT / "examples" / f"{file}.onnx") for name, file in MODELS.items()}
+        return self._start("python", "-I", "-c", "".join(f"{name} = {path!r}\n" for name, path in paths.items()) + code)
+
+    def _start(self, program: str, *arguments: str | Path) -> str:
+        done = subprocess.run(
+            [self.bin / program, *arguments],
+            check=False,
+            cwd=self.folder,
+            env={**os.environ, "PATH": str(self.bin), "PYTHONPATH": ""},
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise InstallationFailed(f"{program} {' '.join(map(str, arguments))[:200]} failed: {done.stderr[-1000:]}")
+        return done.stdout.strip()
+
+    def version(self) -> str:
+        """Return what ``ortscan --version`` prints."""
+        return self._start("ortscan", "--version")
 
 
-def try_it(file: Path, interpreter: str) -> None:
-    """Run the test with one Python."""
+def try_it(file: Path, interpreter: str, native: bool | None = None, build: bool = True) -> str:
+    """Run the test with one Python.
+
+    Args:
+        file: a wheel or an sdist.
+        interpreter: the path of a Python.
+        native: whether the native library must be there; None if either is right.
+        build: False if pip must not install a compiler for the build of an sdist.
+
+    Returns:
+        A line with the versions and the seconds of an installation without the dependencies.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        there = Environment(folder, interpreter)
-        there.install(str(file))
-        there.run(WITHOUT)
-        there.install(f"ortscan[cpu] @ {file.as_uri()}")
-        print(there.run(WITH), flush=True)
+        environment = Environment(folder, interpreter)
+        isolation = []
+        if not build:
+            environment.install("setuptools>=77")
+            isolation = ["--no-build-isolation"]
+        environment.install(*isolation, file)
+        environment.run(WITHOUT)
+        environment.install(*isolation, f"ortscan[cpu] @ {file.as_uri()}")
+        line, version = environment.run(WITH), environment.version()
+        if native is not None and (", with the library" in line) != native:
+            raise InstallationFailed(f"{file.name} must install {'the' if native else 'no'} native library: {line}; {version}")
+        seconds = environment.install(*isolation, "--force-reinstall", "--no-deps", file)
+        return f"{line}, installed in {seconds:.1f} s"
 
 
-def try_beside(file: Path, interpreter: str, wheel: Path) -> None:
-    """Run the test with one Python that has another build of onnxruntime."""
+def try_beside(file: Path, interpreter: str, wheel: Path) -> str:
+    """Run the test with one Python that has another build of onnxruntime. Return a line with the versions."""
     with tempfile.TemporaryDirectory() as folder:
-        there = Environment(folder, interpreter)
-        there.install(str(wheel))
-        before = there.run(WHICH)
-        there.install(str(file))
-        print(there.run(WITH), f"before: {before}", f"after:  {there.run(WHICH)}", sep="\n", flush=True)
-        assert there.run(WHICH) == before
+        environment = Environment(folder, interpreter)
+        environment.install(wheel)
+        before = environment.run(WHICH)
+        environment.install(file)
+        line, after = environment.run(WITH), environment.run(WHICH)
+        if after != before:
+            raise InstallationFailed(f"{file.name} replaced {before} by {after}")
+        return f"{line}, beside {before}"
 
 
 def main() -> None:
@@ -95,11 +154,11 @@ def main() -> None:
     parser.add_argument("python", nargs="*", default=[sys.executable])
     parser.add_argument("--beside", type=Path, metavar="WHEEL")
     args = parser.parse_args()
-    for each in args.python:
+    for interpreter in args.python:
         if args.beside is None:
-            try_it(args.file.resolve(), each)
+            print(try_it(args.file.resolve(), interpreter), flush=True)
         else:
-            try_beside(args.file.resolve(), each, args.beside.resolve())
+            print(try_beside(args.file.resolve(), interpreter, args.beside.resolve()), flush=True)
 
 
 if __name__ == "__main__":
