@@ -90,9 +90,8 @@ def give_advice(
 
 def _add_costs(times: "Bench", outcome: Rewritten) -> None:
     """Add the time of each loop, in the original and in the optimised model, to the report of ``outcome``."""
-    result = times.results[0]
-    before, after = duration(result.timings[0].median), duration(result.timings[-1].median)
-    old, new = _loop_seconds(times.models[0]), _loop_seconds(times.models[-1])
+    speedup = times.results[0].speedup()
+    old, new = _loop_shares(times.models[0]), _loop_shares(times.models[-1])
     left: dict[int, list[str]] = {}
     for node in all_nodes(outcome.loaded.model.graph):
         entry = REPORT.of(node)
@@ -101,25 +100,25 @@ def _add_costs(times: "Bench", outcome: Rewritten) -> None:
     for loop in outcome.report.loops:
         name = _name_in(loop.where)
         took, takes = old.get(name), _sum(new, left.get(id(loop), []))
-        if not took or took > result.timings[0].median:
+        if not took:
             continue
         now = "; none of it is left" if loop.fate == "removed" else ""
-        now = f"; {duration(takes)} of {after} now" if takes and takes < result.timings[-1].median else now
-        loop.cost = f"{duration(took)} of the {before} of a run{now}"
+        now = f"; {duration(takes * speedup.after)} of {duration(speedup.after)} now" if takes else now
+        loop.cost = f"{duration(took * speedup.before)} of the {duration(speedup.before)} of a run{now}"
 
 
-def _loop_seconds(model: "BenchedModel") -> dict[str, float]:
-    """Return a dict from the name of each loop to the seconds that the loop takes in a run.
+def _loop_shares(model: "BenchedModel") -> dict[str, float]:
+    """Return a dict from the name of each loop to its share of the time of a run.
 
     If several loops have the same name, all of them are left out.
     """
     names = [loop.name for loop in model.loops]
-    return {loop.name: loop.seconds for loop in model.loops if names.count(loop.name) == 1}
+    return {loop.name: loop.share for loop in model.loops if names.count(loop.name) == 1}
 
 
-def _sum(seconds: dict[str, float], names: Iterable[str]) -> float | None:
-    known = [seconds.get(name) for name in names]
-    return sum(time for time in known if time is not None) if known and None not in known else None
+def _sum(shares: dict[str, float], names: Iterable[str]) -> float | None:
+    known = [shares.get(name) for name in names]
+    return sum(share for share in known if share is not None) if known and None not in known else None
 
 
 def _name_in(where: str) -> str:

@@ -122,7 +122,8 @@ class _Event:
 def loop_times(events: Iterable[Mapping[str, Any]], seconds: float) -> list[LoopTime]:
     """Return the times of the outermost loops and recurrent nodes, slowest first.
 
-    If an If contains a loop, the loop is returned instead of the If.
+    If an If contains a loop, the loop is returned instead of the If. The times add up to at most ``seconds``: profiled runs may be
+    slower, so larger times are scaled down.
 
     Args:
         events: the profile of several runs. The first run is ignored.
@@ -137,12 +138,12 @@ def loop_times(events: Iterable[Mapping[str, Any]], seconds: float) -> list[Loop
         cost = max(0.0, run.seconds - seconds) / max(1, len(inside))
         for key, each in itertools.groupby(sorted(_outermost_loops(inside), key=lambda node: node.key), key=lambda node: node.key):
             by_node.setdefault(key, []).append(sum(max(0.0, node.seconds - cost * node.inner) for node in each))
+    medians = {key: statistics.median(each) for key, each in by_node.items()}
+    scale = min(1.0, seconds / max(sum(medians.values()), 1e-12))
     unnamed = itertools.count(1)
     times = [
-        LoopTime(
-            plain(name) or f"{op_type} {next(unnamed)}", op_type, median := statistics.median(each), min(1.0, median / seconds)
-        )
-        for (name, op_type, _), each in by_node.items()
+        LoopTime(plain(name) or f"{op_type} {next(unnamed)}", op_type, median * scale, median * scale / seconds)
+        for (name, op_type, _), median in medians.items()
     ]
     return sorted(times, key=lambda loop: -loop.seconds)
 

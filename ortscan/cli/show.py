@@ -96,7 +96,7 @@ def show_explanation(args: argparse.Namespace, report: Explanation) -> None:
     With ``--report``, also write it as a page.
     """
     if args.report is not None:
-        page = Page("explain", Path(args.subject).name, opening(report.answer, report), cards_of(report))
+        page = Page("explain", Path(args.subject).name, opening(report.answer, report), cards_of(report, report.answer))
         page.add(report_sections(report, report.drawings))
         page.write(args)
     if args.json:

@@ -7,7 +7,9 @@ from ortscan.base.markup import name, safe
 from ortscan.drawing.picture import Drawings, Picture
 from ortscan.drawing.svg import svg_of
 from ortscan.page.document import Bar, bars, listed, section, table
+from ortscan.report.answer import Answer
 from ortscan.report.codes import lookup
+from ortscan.report.ratio import gain
 from ortscan.report.words import loop_line, operator_changes, scan_outcome, totals
 from rewrites.base.plain_text import cut
 from rewrites.base.report import LoopReport, NodeReport, Reason, RewriteReport
@@ -20,7 +22,7 @@ __all__ = ["cards_of", "migration_operators", "migration_scans", "report_section
 _MOST_OPEN, _SEARCHED_FROM = 8, 4
 _LONGEST_TEXT = 2000
 _WIDEST = 1000
-"""A drawing up to this width is scaled to fit. A wider drawing starts unscaled, because it would become unreadable."""
+"""A wider drawing starts unscaled in a notebook, whose pages run no script to zoom with."""
 _LOOKS = {"removed": "good", "planned": "good", "reduced": "some", "rewritten": "some", "kept": "bad"}
 _KEYS = (
     ("state", "state: from step to step"),
@@ -32,16 +34,28 @@ _KEYS = (
 )
 
 
-def cards_of(report: RewriteReport) -> list[tuple[str, str, str]]:
+def cards_of(report: RewriteReport, answer: Answer | None = None) -> list[tuple[str, str, str]]:
     """Return the cards at the top of the page, each as (number, label, style).
 
-    One card has the number of removed loops, and the other has the number of nodes before and after.
+    One card has the number of loops that are gone or compiled, and another has the number of nodes before and after. If ``answer``
+    has a measured gain, the first card has the gain.
     """
     before, after = totals(report)
-    removed = sum(loop.fate in ("removed", "planned") for loop in report.loops)
-    look = "good" if removed == len(report.loops) else "some" if any(loop.fate != "kept" for loop in report.loops) else "bad"
-    loops = [(f"{removed} of {len(report.loops)}", "loops gone", look)] if report.loops else []
-    return [*loops, (f"{before} → {after}" if before != after else str(before), "nodes", "")]
+    fates = {loop.fate for loop in report.loops}
+    solved = sum(_LOOKS[loop.fate] == "good" for loop in report.loops)
+    look = "good" if solved == len(report.loops) else "some" if fates != {"kept"} else "bad"
+    label = " or ".join(["gone"] * ("removed" in fates or "planned" not in fates) + ["compiled"] * ("planned" in fates))
+    loops = [(f"{solved} of {len(report.loops)}", f"loops {label}", look)] if report.loops else []
+    return [*_gain_cards(answer), *loops, (f"{before} → {after}" if before != after else str(before), "nodes", "")]
+
+
+def _gain_cards(answer: Answer | None) -> list[tuple[str, str, str]]:
+    """Return a card with the measured gain, or no card if the gain was not measured."""
+    if answer is None or answer.speedup is None:
+        return []
+    ratio = answer.speedup.ratio
+    look = "good" if ratio.is_faster else "bad" if ratio.is_slower else ""
+    return [(gain(ratio) if ratio.is_measurable else "no difference", f"measured, {answer.speedup.label}", look)]
 
 
 def report_sections(report: RewriteReport, drawings: Mapping[str, Drawings]) -> str:

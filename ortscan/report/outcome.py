@@ -82,7 +82,7 @@ class Report(Outcome):
         return fragment(self._content())
 
     def _content(self) -> str:
-        head = header("ortscan", self.title, opening(self.answer, self), html.cards_of(self))
+        head = header("ortscan", self.title, opening(self.answer, self), html.cards_of(self, self.answer))
         return in_keywords(head + html.report_sections(self, self.drawings))
 
 

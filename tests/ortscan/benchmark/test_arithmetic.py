@@ -199,5 +199,13 @@ def test_unnamed_loops_are_numbered():
     assert [(loop.name, round(loop.seconds * 1e6)) for loop in loop_times(twice(*nodes), 1.0)] == [("Scan 2", 30), ("Scan 1", 10)]
 
 
+def test_times_of_loops_add_up_to_at_most_the_time_of_a_run():
+    nodes = [node("outer", "Loop", 1000, 60), node("inner", "Scan", 1001, 50), node("other", "Scan", 1060, 60)]
+    times = loop_times(twice(*nodes, takes=120), 50e-6)
+    assert sum(loop.seconds for loop in times) == pytest.approx(50e-6)
+    assert sum(loop.share for loop in times) == pytest.approx(1)
+    assert [loop.name for loop in times] == ["other", "outer"]
+
+
 def test_a_profile_without_loops_has_none():
     assert loop_times(twice(node("a", "Add", 1000, 10)), 1.0) == []

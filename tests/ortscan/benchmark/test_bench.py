@@ -2,6 +2,8 @@
 
 import json
 import sys
+from contextlib import ExitStack
+from functools import partial
 
 import numpy as np
 import onnx
@@ -13,6 +15,8 @@ from ortscan.__main__ import main
 from ortscan.benchmark import measure
 from ortscan.benchmark.bench_inputs import dims_of_steps
 from ortscan.benchmark.measure import names_for
+from ortscan.benchmark.timed_session import TimedSession, times_of_loops
+from ortscan.modelio.source import open_source
 from ortscan.running.specs import input_specs
 from tests.support.small_models import ENDLESS, MAP, PLAIN, RECURRENCE
 from tests.support.text import parsed
@@ -163,3 +167,14 @@ def test_the_command_line_gives_json(paths, capsys):
 def test_wrong_arguments_are_one_line(paths, capsys, words, code):
     assert main(["bench", *paths, *words]) == code
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_nested_loop_counts_once_in_the_profile_of_a_real_run():
+    body = "r = Scan <num_scan_inputs = 1, body = q (float v) => (float w) { w = Exp (v) }> (e) o = Relu (r)"
+    text = f"""<ir_version: 8, opset_import: ["": 18]> g (float[9, 99] x) => (float[9, 99] y) {{
+        ["outer"] y = Scan <num_scan_inputs = 1, body = b (float[99] e) => (float[99] o) {{ {body} }}> (x) }}"""
+    with ExitStack() as stack:
+        source = open_source(parsed(text), stack)
+        times = times_of_loops(partial(TimedSession, source, "nested", 1), {"x": np.ones((9, 99), np.float32)}, 1e-5)
+    assert [(loop.name, loop.op_type) for loop in times] == [("outer", "Scan")]
+    assert times[0].share <= 1

@@ -15,6 +15,11 @@ from ortscan.drawing.layers import lay_out
 from ortscan.drawing.picture import Picture, count
 from ortscan.drawing.svg import arrange, svg_of
 from ortscan.modelio import load
+from ortscan.report.answer import Answer
+from ortscan.report.html import cards_of
+from ortscan.report.outcome import Report
+from ortscan.report.ratio import Speedup, ratio_of
+from rewrites.base.report import LoopReport, RewriteReport
 from tests.support.tags import tags_of
 from tests.support.text import parsed
 
@@ -132,6 +137,39 @@ def test_outcomes_have_a_summary_a_page_and_a_fragment(model):
         assert tags_of(outcome._repr_html_())["main"] == tags_of(outcome._repr_html_())["script"] == 0
     assert "2.0 x faster" in bench.to_html()
     assert outcomes[0].summary().splitlines()[1].startswith("main/Scan producing 'last': Scan, 7 steps")
+
+
+@pytest.mark.parametrize(
+    ("fates", "card"),
+    [
+        (["removed", "removed"], ("2 of 2", "loops gone", "good")),
+        (["planned"], ("1 of 1", "loops compiled", "good")),
+        (["removed", "planned", "reduced"], ("2 of 3", "loops gone or compiled", "some")),
+        (["kept"], ("0 of 1", "loops gone", "bad")),
+    ],
+)
+def test_compiled_loops_count_as_solved(fates, card):
+    report = RewriteReport([LoopReport(f"main/Scan '{fate}'", "Scan", 4, 1, 1, fate) for fate in fates])
+    assert cards_of(report)[0] == card
+    pages = Report.of(report).to_html()
+    assert pages.count('badge good">') == sum(fate in ("removed", "planned") for fate in fates)
+
+
+@pytest.mark.parametrize(
+    ("gains", "card"),
+    [
+        ([2.0] * 6, ("2.0 x faster", "measured, T=64", "good")),
+        ([0.5] * 6, ("2.0 x slower", "measured, T=64", "bad")),
+        ([1.0] * 6, ("no difference", "measured, T=64", "")),
+    ],
+)
+def test_a_measured_gain_has_a_card(gains, card):
+    speedup = Speedup(2e-3, 1e-3, ratio_of(gains), {"T": 64}, "T=64")
+    report = RewriteReport([LoopReport("main/Scan 'a'", "Scan", 4, 1, 0, "removed")])
+    answer = Answer.of(report, speedup=speedup)
+    assert cards_of(report, answer) == [card, *cards_of(report)]
+    assert f'<b class="{card[2]}">{card[0]}</b>' in Report.of(report, answer=answer).to_html()
+    assert cards_of(report, Answer.of(report)) == cards_of(report)
 
 
 def test_the_drawing_of_a_loop_marks_its_states_and_ties_its_ends_to_the_body():
