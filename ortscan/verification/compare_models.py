@@ -46,8 +46,8 @@ _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLi
 _OF_A_NODE = 16.0
 """The error that a recurrent node may have in float32, in roundings of the number 1."""
 _SMALL_BYTES = 1 << 20
-"""A quick comparison runs on one thread if both models together have at most this many bytes of weights. More threads would not
-make such short runs faster.
+"""A comparison runs on one thread if both models together have at most this many bytes of weights. More threads make such short
+runs slower, because they wait for each other.
 """
 _SHORTEST_START = 1.0
 """The seconds that creating a session may take in any case, even beyond the budget."""
@@ -142,11 +142,7 @@ def compare_models(
         plan.may_crash or plan.inputs.inner_sizes.largest_fixed()[0] > LARGE_FOLDED for plan in plans
     )
     configure = settings.configure
-    if (
-        configure is None
-        and settings.level == "quick"
-        and initializer_bytes(old.proto) + initializer_bytes(new.proto) <= _SMALL_BYTES
-    ):
+    if configure is None and initializer_bytes(old.proto) + initializer_bytes(new.proto) <= _SMALL_BYTES:
         configure = on_one_thread
 
     def runs(source: ModelSource, providers: Sequence[Any] = _CPU, optimise: bool = True) -> ModelSession:

@@ -48,15 +48,13 @@ def erf(x: np.ndarray) -> np.ndarray:
     return np.vectorize(erf, otypes=[np.float64])(x)
 
 
-@pytest.mark.parametrize("shape", [(3,), (0,)])
-def test_a_node_without_a_kernel_is_called_in_python(shape: tuple[int, ...]):
-    a = np.linspace(-2, 2, int(np.prod(shape))).reshape(shape)
-    made = session(ONE)
+def test_a_node_without_a_kernel_is_called_in_python() -> None:
+    made = session(ONE, verify="quick")
     assert fates(made) == [("Erf", "python")]
-    if a.size:
-        np.testing.assert_allclose(made.run(None, {"a": a})[0], erf(a), rtol=1e-15)
-    else:
-        assert made.run(None, {"a": a})[0].shape == shape
+    assert made.ortscan.verified.endswith(": equal (worst error 0)")
+    a = np.linspace(-2, 2, 3)
+    np.testing.assert_allclose(made.run(None, {"a": a})[0], erf(a), rtol=1e-15)
+    assert made.run(None, {"a": a[:0]})[0].shape == (0,)
 
 
 @pytest.mark.long
