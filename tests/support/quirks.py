@@ -140,7 +140,7 @@ def run(data: bytes, feeds: Feeds) -> list[Any] | str:
 def fate_of(work: Callable[..., Any], *arguments: Any, seconds: float = _SECONDS) -> Fate:
     """Run ``work``, a function of a module, in a process forked from one that has imported everything."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    context.set_forkserver_preload(["tests.campaigns.fuzz.preloaded", "pytest", __name__])
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(theirs, work, arguments), daemon=True)
     process.start()
