@@ -29,7 +29,7 @@ _CLEARLY = 1.1
 """Other advice is preferred to the simplest advice only if its result is faster by this factor."""
 _FATES: dict[Fate, str] = {
     "removed": "no loop is left",
-    "planned": "the loop runs compiled",
+    "compiled": "the loop runs compiled",
     "reduced": "the loop gets smaller",
     "rewritten": "the loop gets smaller",
     "kept": "the loop gets smaller",

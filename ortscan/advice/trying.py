@@ -28,7 +28,7 @@ __all__ = ["TriedCandidate", "gain_of", "try_candidate"]
 
 _COMPARED_SECONDS = 10.0
 """The time limit of a full comparison."""
-_RANKS: dict[Fate, int] = {"kept": 0, "rewritten": 0, "reduced": 1, "planned": 2, "removed": 2}
+_RANKS: dict[Fate, int] = {"kept": 0, "rewritten": 0, "reduced": 1, "compiled": 2, "removed": 2}
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,6 @@ def _run_compile(args: argparse.Namespace) -> int:
     if not args.quiet:
         with naming_stdout_in_errors():
             for loop in loops:
-                print(f"{loop.title}: {'planned' if loop.answer is not None else 'no plan'}")
+                print(f"{loop.title}: {'compiled' if loop.answer is not None else 'no plan'}")
             print(f"wrote {args.output}: plans for {sum(loop.answer is not None for loop in loops)} of {len(loops)} loops")
     return ExitCode.OK

@@ -14,9 +14,9 @@ from ortscan.cli.streams import naming_stdout_in_errors, stdout_console
 from ortscan.cli.writing import (
     ADVICE,
     WrittenSizes,
+    library_lines,
     print_json,
     verification_sentence,
-    without_library,
     written_sentence,
 )
 from ortscan.drawing.picture import Drawings
@@ -59,7 +59,11 @@ class ShownResult:
 def show_outcome(args: argparse.Namespace, outcome: ShownResult) -> None:
     """Show the answer, the tables, a line on the verification and a line on the file."""
     report = outcome.report
-    facts = [verification_sentence(outcome.verification), written_sentence(args, outcome.written), *without_library(report)]
+    facts = [
+        verification_sentence(outcome.verification),
+        written_sentence(args, outcome.written),
+        *library_lines(report, outcome.written),
+    ]
     if outcome.bench is not None and len(outcome.bench.results) > 1:
         facts.append(f"timed at all sizes: {outcome.bench.in_short()}")
     if args.report is not None:

@@ -22,11 +22,11 @@ __all__ = [
     "WrittenSizes",
     "checked_output",
     "compare_with_original",
+    "library_lines",
     "model_to_compare",
     "print_json",
     "refutation",
     "verification_sentence",
-    "without_library",
     "write_model",
     "written_sentence",
 ]
@@ -97,16 +97,21 @@ def verification_sentence(verification: "Verification | None") -> str:
     return f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {one_line(in_flags(verification.summary()))}"
 
 
-def without_library(report: "RewriteReport") -> list[str]:
-    """Return a list with a warning if the result has compiled loops but the native library is missing.
+def library_lines(report: "RewriteReport", written: WrittenSizes | None) -> list[str]:
+    """Return a line on running the compiled loops of a result, or an empty list if it has none.
 
-    Otherwise return an empty list.
+    The line shows the session to create, or says why the native library is missing.
     """
     from ortscan.native.library import why_not
 
+    if not any(operator.startswith("ai.ortscan.") for operator in report.operators_after):
+        return []
     why = why_not()
-    is_planned = any(operator.startswith("ai.ortscan.") for operator in report.operators_after)
-    return [f"compiled loops run on onnxruntime here: {why}"] if is_planned and why else []
+    if why:
+        return [f"compiled loops run on onnxruntime here: {why}"]
+    path = "out.onnx" if written is None else written.path
+    session = f"onnxruntime.InferenceSession({path!r}, ortscan.register(onnxruntime.SessionOptions()))"
+    return [f"to run the compiled loops: {session}"]
 
 
 def refutation(verification: "Verification", what: str) -> str:

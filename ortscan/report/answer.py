@@ -46,7 +46,7 @@ class Answer:
         """Return the answer for ``report``. ``facts`` are the attributes that do not follow from the report."""
         fates = Counter(loop.fate for loop in report.loops)
         fallbacks = sum(loop.fallback for loop in report.loops)
-        return cls(report.changed, len(report.loops), fates["removed"], fates["planned"], fallbacks, **facts)
+        return cls(report.changed, len(report.loops), fates["removed"], fates["compiled"], fallbacks, **facts)
 
     @property
     def look(self) -> Literal["good", "some", "bad"]:

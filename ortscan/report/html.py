@@ -23,7 +23,7 @@ _MOST_OPEN, _SEARCHED_FROM = 8, 4
 _LONGEST_TEXT = 2000
 _WIDEST = 1000
 """A wider drawing starts unscaled in a notebook, whose pages run no script to zoom with."""
-_LOOKS = {"removed": "good", "planned": "good", "reduced": "some", "rewritten": "some", "kept": "bad"}
+_LOOKS = {"removed": "good", "compiled": "good", "reduced": "some", "rewritten": "some", "kept": "bad"}
 _KEYS = (
     ("state", "state: from step to step"),
     ("step", "slice of a step"),
@@ -44,7 +44,7 @@ def cards_of(report: RewriteReport, answer: Answer | None = None) -> list[tuple[
     fates = {loop.fate for loop in report.loops}
     solved = sum(_LOOKS[loop.fate] == "good" for loop in report.loops)
     look = "good" if solved == len(report.loops) else "some" if fates != {"kept"} else "bad"
-    label = " or ".join(["gone"] * ("removed" in fates or "planned" not in fates) + ["compiled"] * ("planned" in fates))
+    label = " or ".join(["gone"] * ("removed" in fates or "compiled" not in fates) + ["compiled"] * ("compiled" in fates))
     loops = [(f"{solved} of {len(report.loops)}", f"loops {label}", look)] if report.loops else []
     return [*_gain_cards(answer), *loops, (f"{before} → {after}" if before != after else str(before), "nodes", "")]
 

@@ -25,7 +25,7 @@ __all__ = [
     "scan_table",
 ]
 
-_STYLES = {"removed": "green", "planned": "green", "reduced": "yellow", "rewritten": "yellow", "kept": "red"}
+_STYLES = {"removed": "green", "compiled": "green", "reduced": "yellow", "rewritten": "yellow", "kept": "red"}
 _LOOKS = {"good": "bold green", "some": "bold yellow", "bad": "bold red"}
 _MOST_LOOPS = 20
 _PREPARING = frozenset(rule.name for rule in RULES if rule.phase in ("cleanup", "loop_form", "scan_form", "tidy"))

@@ -33,7 +33,7 @@ __all__ = [
 _RECURRENT = ("RNN", "LSTM", "GRU", "DynamicQuantizeLSTM")
 _FATES: dict[Fate, str] = {
     "removed": "no loop left",
-    "planned": "compiled if ortscan's library is registered",
+    "compiled": "runs in ortscan's library if it is registered",
     "reduced": "a smaller loop left",
     "rewritten": "another loop left",
     "kept": "as it was",
@@ -86,7 +86,7 @@ def loop_line(loop: LoopReport) -> str:
     if loop.kind in _RECURRENT:
         return f"{loop.kind}, {steps}: {loop.fate} ({_FATES[loop.fate]})"
     nodes = counted(loop.nodes_before, "node")
-    if loop.fate not in ("removed", "planned") and loop.nodes_after != loop.nodes_before:
+    if loop.fate not in ("removed", "compiled") and loop.nodes_after != loop.nodes_before:
         nodes += f", now {loop.nodes_after}"
     return f"{loop.kind}, {steps}, {nodes} in its body: {loop.fate} ({_FATES[loop.fate]})"
 

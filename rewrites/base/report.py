@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["Advice", "Fired", "KernelGap", "LoopReport", "NodeReport", "PatchOutcome", "Reason", "RewriteReport"]
 
 
-Fate = Literal["removed", "planned", "reduced", "rewritten", "kept"]
+Fate = Literal["removed", "compiled", "reduced", "rewritten", "kept"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class PatchOutcome:
         on_cpu: True if the target does not support ``native``, so that it runs on onnxruntime's CPU provider.
         under_if: True if a Scan remains in a branch of an If. The branch runs only if the loop has at least one step.
         unrolled: The number of unrolled steps.
-        planned: The number of instructions of the plan, if the loop became a call of ortscan's library.
+        instructions: The number of instructions of the plan, if the loop became a call of ortscan's library.
         is_a: A description of what the loop computes.
     """
 
@@ -31,7 +31,7 @@ class PatchOutcome:
     on_cpu: bool = False
     under_if: bool = False
     unrolled: int = 0
-    planned: int = 0
+    instructions: int = 0
     is_a: str = ""
 
 
@@ -95,7 +95,7 @@ class LoopReport:
         steps: The trip count as a number or symbol; None if it is unknown.
         nodes_before, nodes_after: The number of nodes in the body, including nested nodes. ``nodes_after`` is 0 if the loop is
             gone.
-        fate: removed (no loop remains), planned (in a function, with a plan for ortscan's library), reduced (a smaller loop
+        fate: removed (no loop remains), compiled (in a function, with a plan for ortscan's library), reduced (a smaller loop
             remains), rewritten (another loop with as many nodes remains), kept (unchanged).
         reasons: The reasons why the loop remains, the most important first; empty for a removed loop.
         notes: Assumptions and estimates, such as the memory of a vectorised part.
@@ -201,7 +201,7 @@ class RewriteReport:
     @property
     def loops_left(self) -> Sequence[LoopReport]:
         """Return the loops that remain and have no plan for ortscan's library."""
-        return [loop for loop in self.loops if loop.fate not in ("removed", "planned")]
+        return [loop for loop in self.loops if loop.fate not in ("removed", "compiled")]
 
     def give_every_loop_a_reason(self) -> None:
         """Add the reason NO-RULE to each remaining loop that has no reason."""

@@ -49,8 +49,8 @@ def close_reports(ctx: Context, report: RewriteReport, loops: Sequence[ir.Node],
         unrolled: True if a loop was unrolled, so that its nodes must be counted.
     """
     for every in report.loops:
-        planned = any(fired.made.planned for fired in every.fired)
-        every.fate, every.nodes_after = "planned" if planned else "removed", 0
+        is_compiled = any(fired.made.instructions for fired in every.fired)
+        every.fate, every.nodes_after = "compiled" if is_compiled else "removed", 0
     for step in all_nodes(ctx.model.graph) if unrolled else ():
         written = UNROLLED_FROM.of(step)
         if written is not None:
@@ -79,7 +79,7 @@ def _remove_contradictions(entry: LoopReport, runs_loops: bool) -> None:
 
     ``runs_loops``: True if the target runs loops. Otherwise it is no reason that a loop would be faster.
     """
-    if entry.fate in ("removed", "planned"):
+    if entry.fate in ("removed", "compiled"):
         entry.reasons = []
         return
     if entry.fallback:

@@ -65,5 +65,5 @@ def not_worth_rolling(report: RewriteReport, rules: Sequence[Rule[Any]]) -> set[
     return {
         entry.where
         for entry in rolled
-        if has_no_gain or entry.fate not in ("removed", "planned") or any(fired.rule in unrolling for fired in entry.fired)
+        if has_no_gain or entry.fate not in ("removed", "compiled") or any(fired.rule in unrolling for fired in entry.fired)
     }

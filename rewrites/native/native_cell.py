@@ -62,7 +62,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         return []
 
     what = f"wrote a call of {DOMAIN}.{CELL_OPERATOR} for the {view.kind}"
-    return Patch(what, edit, outcome=PatchOutcome(planned=1))
+    return Patch(what, edit, outcome=PatchOutcome(instructions=1))
 
 
 def _lacks_kernel(view: RecurrentNode) -> NotApplicable | None:

@@ -70,7 +70,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     count = len(compiled.plan.instructions)
     operator = OPERATOR if isinstance(loop, ScanView) else LOOP_OPERATOR
-    made = PatchOutcome(planned=max(1, count))
+    made = PatchOutcome(instructions=max(1, count))
     what = f"wrote a plan of {counted(count, 'instruction')} for {DOMAIN}.{operator}"
     kinds = ", ".join(node.op_type for node in surrounding.nodes)
     note = f"the plan includes {counted(len(surrounding.nodes), 'operator')} beside the loop: {kinds}"

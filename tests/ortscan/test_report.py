@@ -139,7 +139,7 @@ def test_json_holds_the_whole_report():
     assert read["loops"][1]["reasons"][1] == {"rule": "rnn", "code": CODE, "detail": "h", "is_a": ""}
     assert read["patches"][0] == {
         **{"number": 1, "rule": "hoist", "loop": ODD, "what": "moved 2 nodes out"},
-        "made": {"native": "", "on_cpu": False, "under_if": False, "unrolled": 0, "planned": 0, "is_a": ""},
+        "made": {"native": "", "on_cpu": False, "under_if": False, "unrolled": 0, "instructions": 0, "is_a": ""},
     }
     assert read["changed"] is True
 

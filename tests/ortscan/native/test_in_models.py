@@ -1,6 +1,7 @@
 """Loop plans in optimize, verify, sessions, session options and the command line."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import onnxruntime as ort
 import pytest
 
 import ortscan
+from ortscan.__main__ import main
 from ortscan.errors import OptionError
 from ortscan.native import library as installed
 from tests.support.native_plans import library
@@ -55,6 +57,18 @@ def test_planned_model_equals_its_run_without_the_library(model: onnx.ModelProto
         for left, right in zip(got, wanted, strict=True):
             np.testing.assert_array_equal(left, right)
     assert ortscan.verify(model, native).ok
+
+
+@pytest.mark.usefixtures("_with_library")
+def test_optimize_says_the_gain_with_and_without_the_library(
+    model: onnx.ModelProto, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "m.onnx", tmp_path / "o.onnx"
+    onnx.save(model, path)
+    assert main(["optimize", str(path), str(out), "--native"]) == 0
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r".* with ortscan.register \(.*\), .* x without · 1 of 1 loop compiled · equal on \d+ cases", first)
+    assert last.endswith(f"onnxruntime.InferenceSession('{out}', ortscan.register(onnxruntime.SessionOptions()))")
 
 
 def iterations(width: int) -> onnx.ModelProto:

@@ -187,7 +187,7 @@ def test_the_command_line_says_what_became_of_each_loop(tmp_path: Path, capsys: 
     (tmp_path / "in.onnx").write_bytes(model_from_text(text.replace("[second] Scan", "Scan"), 18).SerializeToString())
     assert main(["compile", str(tmp_path / "in.onnx"), "-o", str(tmp_path / "out.onnx")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "Scan 'first': planned"
+    assert lines[0] == "Scan 'first': compiled"
     assert lines[1] == "a Scan: no plan"
     assert lines[2].endswith("plans for 1 of 2 loops")
 

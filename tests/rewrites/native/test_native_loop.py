@@ -58,7 +58,7 @@ def test_a_scan_becomes_a_call_and_its_captured_values_inputs() -> None:
     assert_text_equal(without_plans(after), expected)
     (call,) = calls(after)
     assert len(plan_of(call).inputs) == 3
-    assert [one.fate for one in report.loops] == ["planned"]
+    assert [one.fate for one in report.loops] == ["compiled"]
 
 
 def test_directions_stay_in_the_function() -> None:
@@ -96,10 +96,10 @@ def test_a_loop_in_a_body_becomes_a_call_there() -> None:
     feeds = {name: FEEDS[name] for name in ("s", "xs")}
     after, report = apply(text, [native_loop], feeds=feeds)
     assert len(calls(after)) == len(after.functions) == 1
-    assert [(one.where.count("/"), one.fate) for one in report.loops] == [(2, "planned"), (1, "reduced")]
+    assert [(one.where.count("/"), one.fate) for one in report.loops] == [(2, "compiled"), (1, "reduced")]
     after, report = apply(text.replace("Tan (", "Exp ("), [native_loop], feeds=feeds)
     assert [call.op_type for call in after.graph.node] == ["Loop1"]
-    assert [(one.where.count("/"), one.fate) for one in report.loops] == [(2, "planned"), (1, "planned")]
+    assert [(one.where.count("/"), one.fate) for one in report.loops] == [(2, "compiled"), (1, "compiled")]
 
 
 def test_an_output_that_nobody_reads_has_a_name() -> None:
@@ -155,8 +155,8 @@ def test_it_is_used_only_where_it_is_asked_for() -> None:
 def test_the_report_says_what_the_plan_does_and_what_runs_without_the_library() -> None:
     model = read(scan("a = Mul (h, w) b = Add (a, x) h1 = Tanh (b) y = Identity (h1)", given=GIVEN))
     report = ortscan.explain(model, passes=["native-loop"])
-    (planned,) = (entry for entry in report.loops if entry.fate == "planned")
-    assert planned.notes[-2:] == [
+    (compiled,) = (entry for entry in report.loops if entry.fate == "compiled")
+    assert compiled.notes[-2:] == [
         "the plan runs one step after the other: 1 mul add, 1 tanh",
         "a session without ortscan's library runs the Scan",
     ]
