@@ -50,7 +50,7 @@ run(LOOP, ortscan.InferenceSession(LOOP))
 from ortscan.native.library import library_path
 if library_path():
     compiled = ortscan.explain(LOOP, native=True)
-    assert [loop.fate for loop in compiled.loops] == ["planned"], compiled.summary()
+    assert [loop.fate for loop in compiled.loops] == ["compiled"], compiled.summary()
     if sys.version_info >= (3, 11):
         options = onnxruntime.SessionOptions()
         ortscan.register_plugin(options)

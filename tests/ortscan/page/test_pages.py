@@ -143,8 +143,8 @@ def test_outcomes_have_a_summary_a_page_and_a_fragment(model):
     ("fates", "card"),
     [
         (["removed", "removed"], ("2 of 2", "loops gone", "good")),
-        (["planned"], ("1 of 1", "loops compiled", "good")),
-        (["removed", "planned", "reduced"], ("2 of 3", "loops gone or compiled", "some")),
+        (["compiled"], ("1 of 1", "loops compiled", "good")),
+        (["removed", "compiled", "reduced"], ("2 of 3", "loops gone or compiled", "some")),
         (["kept"], ("0 of 1", "loops gone", "bad")),
     ],
 )
@@ -152,7 +152,7 @@ def test_compiled_loops_count_as_solved(fates, card):
     report = RewriteReport([LoopReport(f"main/Scan '{fate}'", "Scan", 4, 1, 1, fate) for fate in fates])
     assert cards_of(report)[0] == card
     pages = Report.of(report).to_html()
-    assert pages.count('badge good">') == sum(fate in ("removed", "planned") for fate in fates)
+    assert pages.count('badge good">') == sum(fate in ("removed", "compiled") for fate in fates)
 
 
 @pytest.mark.parametrize(
