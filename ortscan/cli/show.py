@@ -14,8 +14,8 @@ from ortscan.cli.streams import naming_stdout_in_errors, stdout_console
 from ortscan.cli.writing import (
     ADVICE,
     WrittenSizes,
-    library_lines,
     print_json,
+    result_lines,
     verification_sentence,
     written_sentence,
 )
@@ -59,11 +59,7 @@ class ShownResult:
 def show_outcome(args: argparse.Namespace, outcome: ShownResult) -> None:
     """Show the answer, the tables, a line on the verification and a line on the file."""
     report = outcome.report
-    facts = [
-        verification_sentence(outcome.verification),
-        written_sentence(args, outcome.written),
-        *library_lines(report, outcome.written),
-    ]
+    facts = [verification_sentence(outcome.verification), *result_lines(args, report, outcome.written)]
     if outcome.bench is not None and len(outcome.bench.results) > 1:
         facts.append(f"timed at all sizes: {outcome.bench.in_short()}")
     if args.report is not None:

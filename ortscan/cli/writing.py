@@ -22,10 +22,10 @@ __all__ = [
     "WrittenSizes",
     "checked_output",
     "compare_with_original",
-    "library_lines",
     "model_to_compare",
     "print_json",
     "refutation",
+    "result_lines",
     "verification_sentence",
     "write_model",
     "written_sentence",
@@ -97,7 +97,7 @@ def verification_sentence(verification: "Verification | None") -> str:
     return f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {one_line(in_flags(verification.summary()))}"
 
 
-def library_lines(report: "RewriteReport", written: WrittenSizes | None) -> list[str]:
+def _library_lines(report: "RewriteReport", written: WrittenSizes | None) -> list[str]:
     """Return a line on running the compiled loops of a result, or an empty list if it has none.
 
     The line shows the session to create, or says why the native library is missing.
@@ -129,6 +129,11 @@ def written_sentence(args: argparse.Namespace, sizes: WrittenSizes | None) -> st
     if sizes is None:
         return f"nothing written{' (--dry-run)' if args.dry_run else ''}"
     return f"wrote {sizes.path}: {size(sizes.after)}, before {size(sizes.before)}"
+
+
+def result_lines(args: argparse.Namespace, report: "RewriteReport", sizes: WrittenSizes | None) -> list[str]:
+    """Return the lines on the file that was written, and on running its compiled loops."""
+    return [written_sentence(args, sizes), *_library_lines(report, sizes)]
 
 
 def print_json(**document: Any) -> None:
