@@ -71,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
         return _explain_model(args)
     if code is None:
         raise OptionError(f"There is neither a file nor a reason code {args.subject}{_list_of(similar(args.subject))}.")
+    if args.fail_on_loops or args.fail_on:
+        raise OptionError(f"--fail-on-loops and --fail-on need a model, but {args.subject} is a reason code.")
     return _explain_code(args, code)
 
 

@@ -130,10 +130,10 @@ def _on_each(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], 
         if getattr(args, name, None) is not None:
             raise OptionError(f"--{name} works with one model, not with a folder.")
     code = 0
-    for each in list(_each(args)):
+    for number, each in enumerate(list(_each(args))):
         if not (getattr(args, "quiet", False) or args.json):
             with naming_stdout_in_errors():
-                print(f"{each.name_shown}:")
+                print(*([""] if number else []), f"{each.name_shown}:", sep="\n")
         own_code = run_each(each)
         if own_code == ExitCode.INTERRUPTED:
             return own_code

@@ -32,6 +32,7 @@ def models(tmp_path: Path) -> Path:
         (["compiled.onnx", "--native", "--fail-on-loops"], 0),
         ([".", "--fail-on-loops"], 6),
         (["nosuch.onnx", "--fail-on-loops"], 1),
+        (["RECURRENCE", "--fail-on-loops"], 2),
     ],
 )
 def test_a_loop_that_is_left_fails_only_if_asked(
