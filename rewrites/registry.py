@@ -56,6 +56,7 @@ from rewrites.recurrent_nodes import (
 from rewrites.repair import growing_state, guard_einsum, guard_quantized_lstm, guard_scan, own_outputs
 from rewrites.rule import Rule
 from rewrites.scan_form import (
+    constant_states,
     end_steps,
     induction_inputs,
     induction_rows,
@@ -154,6 +155,7 @@ RULES: tuple[Rule[Any], ...] = (
     guard_scan.RULE,
     scalar_replacement.RULE,
     end_steps.RULE,
+    constant_states.RULE,
     pairwise_distance.RULE,
     constant_filter.RULE,
     recurrent_cell.RULE,
