@@ -16,7 +16,7 @@ from ortscan.cli.writing import (
     WrittenSizes,
     print_json,
     result_lines,
-    verification_sentence,
+    verification_lines,
     written_sentence,
 )
 from ortscan.drawing.picture import Drawings
@@ -59,7 +59,7 @@ class ShownResult:
 def show_outcome(args: argparse.Namespace, outcome: ShownResult) -> None:
     """Show the answer, the tables, a line on the verification and a line on the file."""
     report = outcome.report
-    facts = [verification_sentence(outcome.verification), *result_lines(args, report, outcome.written)]
+    facts = [*verification_lines(outcome.verification), *result_lines(args, report, outcome.written)]
     if outcome.bench is not None and len(outcome.bench.results) > 1:
         facts.append(f"timed at all sizes: {outcome.bench.in_short()}")
     if args.report is not None:
@@ -119,9 +119,8 @@ def show_verification(args: argparse.Namespace, verification: "Verification") ->
         print_json(before=args.before, after=args.after, verification=verification.to_dict())
         return
     console = stdout_console(args.no_color)
-    console.print(
-        Entries([("", verification_sentence(verification)), *([("", ADVICE)] if verification.inconclusive else [])]), soft_wrap=True
-    )
+    lines = [*verification_lines(verification), *([ADVICE] if verification.inconclusive else [])]
+    console.print(Entries([("", line) for line in lines]), soft_wrap=True)
     if args.verbose:
         console.print(Text(), _verification_tables(verification), sep="\n")
 
@@ -184,7 +183,8 @@ def show_migration(
         console.print(Text(), conversion_table(migration, every=args.verbose > 0), sep="\n")
     if migration.scans:
         console.print(Text(), scan_table(migration), sep="\n", soft_wrap=True)
-    console.print(Text(), safe(verification_sentence(verification)), safe(written_sentence(args, sizes)), sep="\n")
+    facts = [*verification_lines(verification), written_sentence(args, sizes)]
+    console.print(Text(), *map(safe, facts), sep="\n")
 
 
 @naming_stdout_in_errors()

@@ -26,7 +26,7 @@ __all__ = [
     "print_json",
     "refutation",
     "result_lines",
-    "verification_sentence",
+    "verification_lines",
     "write_model",
     "written_sentence",
 ]
@@ -90,11 +90,12 @@ def write_model(args: argparse.Namespace, loaded: "LoadedModel", output: str) ->
     return WrittenSizes(output, before, size_of_model(output))
 
 
-def verification_sentence(verification: "Verification | None") -> str:
-    """Return a sentence on the outcome of a comparison."""
+def verification_lines(verification: "Verification | None") -> list[str]:
+    """Return a line on the outcome of a comparison, and a line for each note."""
     if verification is None:
-        return "not verified (--no-verify)"
-    return f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {one_line(in_flags(verification.summary()))}"
+        return ["not verified (--no-verify)"]
+    outcome, *notes = map(one_line, in_flags(verification.summary()).splitlines())
+    return [f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {outcome}", *notes]
 
 
 def _library_lines(report: "RewriteReport", written: WrittenSizes | None) -> list[str]:

@@ -82,6 +82,11 @@ class Ratio:
         """True if the difference exceeds the noise."""
         return self.is_faster or self.is_slower
 
+    @property
+    def is_settled(self) -> bool:
+        """True if the rounds show a difference, or that there is none."""
+        return self.is_measurable or self.high <= _ALIKE * self.low
+
 
 def ratio_of(rounds: Sequence[float]) -> Ratio:
     """Return the median and the confidence interval of the ratios in ``rounds``."""
@@ -171,7 +176,7 @@ class Speedup:
         """
         if self.ratio.is_measurable:
             return f"{gain(self.ratio)} ({self.times}, {self.label})"
-        if self.ratio.high > _ALIKE * self.ratio.low:
+        if not self.ratio.is_settled:
             return f"{gain(self.ratio)} ({self.ratio.low:.2f} to {self.ratio.high:.2f} x, {self.label})"
         return f"as fast as before ({duration(self.after)}, {self.label})"
 

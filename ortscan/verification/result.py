@@ -1,5 +1,6 @@
-"""The result of a verification: as data, as one to three lines of text, and as an HTML page."""
+"""The result of a verification: as data, as lines of text, and as an HTML page."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -140,6 +141,12 @@ class Verification:
         """The cases in which the outputs of both models were compared."""
         return [case for case in self.cases if case.status in ("equal", "different")]
 
+    @property
+    def worst_error(self) -> float:
+        """The largest error of all outputs and cases, as a fraction of the tolerance."""
+        errors = [error for case in self.compared_cases for error in case.outputs.values() if error.allowed > 0]
+        return max((error.absolute / error.allowed for error in errors if math.isfinite(error.absolute)), default=0.0)
+
     def __bool__(self) -> bool:
         return self.ok
 
@@ -147,14 +154,13 @@ class Verification:
         return self.summary()
 
     def summary(self) -> str:
-        """Return one to three lines: the outcome, then the notes, then what was not tried."""
+        """Return the outcome in one line, followed by a line for each note, and a line on what was not tried."""
         lines = [self._headline(self.compared_cases)]
         skipped = [case for case in self.cases if case.status == "skipped"]
         remarks = list(self.notes)
         if skipped:
             remarks.insert(0, f"{counted(len(skipped), 'case')} skipped ({_clipped(skipped[0].reason or '')})")
-        if remarks:
-            lines.append("; ".join(remarks))
+        lines += remarks
         untried = [*self.not_tried, *(f"more, because {limit} was reached" for limit in self.limits_hit)]
         if untried:
             lines.append(f"not tried: {'; '.join(untried)}")
@@ -162,7 +168,8 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain dicts and lists. Elements stay numpy scalars or Python objects."""
-        return {**asdict(replace(self, witness=None)), "summary": self.summary()}
+        facts = {"worst_error": self.worst_error, "summary": self.summary()}
+        return {**asdict(replace(self, witness=None)), **facts}
 
     def to_html(self) -> str:
         """Return a self-contained HTML page."""
@@ -175,10 +182,10 @@ class Verification:
         if not ran and not any(case.status == "fails only after" for case in self.cases):
             return f"nothing was compared: {'; '.join(self.problems) or 'no case ran on the original'}"
         compared = [output for output in self.outputs if output.compared]
-        what = f"compared {counted(len(compared), 'output')} on {counted(len(ran), 'case')}{_ranges(ran)}"
         if self.ok:
-            worst = max((output.absolute for output in compared), default=0.0)
-            return f"{what}: equal (worst error {_short(worst)})"
+            worst = f"{_short(self.worst_error)} of what is allowed" if self.worst_error else "0"
+            return f"equal on {counted(len(ran), 'case')} (worst error {worst}){_ranges(ran)}"
+        what = f"compared {counted(len(compared), 'output')} on {counted(len(ran), 'case')}{_ranges(ran)}"
         differs = [] if self.first_difference is None else [_describe(self.first_difference)]
         failed = any(case.status == "fails only after" for case in self.cases)
         return f"{what}: {'different' if differs or failed else 'not proven equal'}: {'; '.join([*differs, *self.problems])}"

@@ -17,7 +17,7 @@ from ortscan.modelio.source import open_source
 from ortscan.running.budget import FULL_BYTES, FULL_SECONDS, QUICK_BYTES, QUICK_SECONDS, Budget, Level
 from ortscan.running.crash_risks import crash_risks
 from ortscan.running.runner import check_providers
-from ortscan.running.specs import input_specs, output_specs, overridable_names
+from ortscan.running.specs import SessionSpec, input_specs, output_specs, overridable_names
 from ortscan.verification.compare_loops import compare_loops, has_loops_of_its_own, is_large
 from ortscan.verification.compare_models import CompareSettings, compare_models, static_problems
 from ortscan.verification.inputs.given_inputs import Given, read_inputs
@@ -115,9 +115,20 @@ def verify(
             outcome = compare_loops(old, new, specs, sizes, settings)
         else:
             outcome = compare_models(old, new, specs, sizes, sets, settings, recorded)
-        outcome = replace(outcome, level=level, limits_hit=tuple(budget.hits))
+        untried = [*outcome.not_tried, *_chosen_sizes(sizes, input_specs(new.proto.graph))]
+        outcome = replace(outcome, level=level, limits_hit=tuple(budget.hits), not_tried=untried)
         _log.info("%s", outcome.summary().splitlines()[0])
         return outcome
+
+
+def _chosen_sizes(sizes: Mapping[str, int], specs: Sequence[SessionSpec]) -> list[str]:
+    """Return a phrase that other sizes than ``sizes``, which the caller chose, were not tried.
+
+    Leave out sizes that are fixed in ``specs``, the inputs of the rewritten model. Return an empty list if no size is left.
+    """
+    free = {dim or f"{spec.name}[{axis}]" for spec in specs for axis, dim in enumerate(spec.dims or ()) if not isinstance(dim, int)}
+    chosen = [f"{name}={size}" for name, size in sizes.items() if name in free]
+    return [f"other sizes than {', '.join(chosen)}, which you chose"] if chosen else []
 
 
 def _check_options(seed: Any, rtol: Any, atol: Any, providers: Any, level: Any, time_limit: Any, memory_limit: Any) -> None:

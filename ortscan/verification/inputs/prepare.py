@@ -88,7 +88,7 @@ def prepare(
     fragile = crashes_on_empty_input(before) or crashes_on_empty_input(after)
     problems = [reason for spec in specs if spec.name not in fixed and (reason := unmakeable(spec)) is not None]
     if fragile and (0 in sizes.values() or any(isinstance(v, np.ndarray) and v.size == 0 for v in fixed.values())):
-        problems.append(f"a size of zero was requested, but {fragile} crashes onnxruntime on it")
+        problems.append(f"a size of zero was requested, but onnxruntime may crash or return uninitialised values at {fragile}")
     analysis, notes = _analysis(before, specs)
     if any(spec.dims is None for spec in input_specs(before.graph)):
         problems += _conflicts("original", analysis) + _conflicts("result", _analysis(after, specs)[0])
@@ -115,7 +115,7 @@ def prepare(
         largest_compared_size=largest_compared_size(after),
     )
     if fragile and inputs.free_sizes:
-        notes.append(f"sizes of zero were not tried: {fragile} crashes onnxruntime on them")
+        notes.append(f"sizes of zero were not tried, because onnxruntime may crash or return uninitialised values at {fragile}")
     learned = None if analysis is None else learn_sizes(analysis)
     learned_without_branches = None if analysis is None else learn_sizes(analysis, branches=False)
     if (

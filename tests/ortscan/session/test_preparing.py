@@ -144,7 +144,7 @@ def test_the_command_line_lists_what_is_in_the_cache_and_clears_one_model(
     lines = said("info", "--list").splitlines()
     assert len(lines) == 5
     (line,) = (line for line in lines if f"{paths[0]}, " in line)
-    assert re.search(r"iB, used just now, optimised: compared 1 output on \d cases", line)
+    assert re.search(r"iB, used just now, optimised: equal on \d cases", line)
     assert [line.endswith("used just now, nothing to optimise") for line in lines if f"{paths[1]}, " in line] == [True]
     assert sum(line.startswith("  passed as bytes, ") for line in lines) == 1
     (entry,) = json.loads(said("info", str(paths[0]), "--list", "--json"))["entries"]

@@ -1,6 +1,7 @@
 """The verdict: which differences are detected, which are not, and the messages."""
 
 import ctypes
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -9,6 +10,7 @@ import pytest
 
 from ortscan.modelio import load, source
 from ortscan.verification import verify
+from ortscan.verification.result import Case, OutputError, Verification
 from rewrites.base.errors import ModelFileError, OptionError
 from tests.support.text import model_from_text
 
@@ -42,6 +44,25 @@ def model(text, opset=18):
     return model_from_text(text, opset)
 
 
+def test_errors_are_told_in_units_of_the_tolerance():
+    errors = {"y": OutputError(2e-6, 1e-6, 1e-4), "z": OutputError(1e-5, 1e-6, 1e-2), "n": OutputError(0.0, 0.0, 0.0)}
+    outcome = Verification(True, [Case({"T": 3}, {}, "equal", outputs=errors)], [])
+    assert outcome.to_dict()["worst_error"] == pytest.approx(0.02)
+    assert outcome.summary() == "equal on 1 case (worst error 0.02 of what is allowed): T in 3"
+
+
+def test_sizes_that_the_caller_chose_are_named_as_not_varied():
+    outcome = verify(model(SUM), model(SUM), dims={"T": 5}, level="quick")
+    assert outcome.summary().splitlines()[-1] == "not tried: other sizes than T=5, which you chose"
+    fixed = verify(model(SUM), model(SUM.replace("T, 4", "5, 4")), dims={"T": 5}, level="quick")
+    assert "which you chose" not in fixed.summary()
+
+
+def test_each_note_has_a_line():
+    outcome = replace(verify(model(SUM), model(SUM), level="quick"), notes=("one", "two"))
+    assert outcome.summary().splitlines()[1:3] == ["one", "two"]
+
+
 def test_models_that_compute_the_same_are_ok():
     outcome = verify(model(ELMAN), model(HOISTED))
     assert outcome.ok
@@ -55,9 +76,7 @@ def test_models_that_compute_the_same_are_ok():
 
 def test_the_summary_says_what_was_compared():
     text = verify(model(SUM), model(SUM)).summary()
-    assert text.startswith(
-        "compared 1 output on 22 cases: T in 0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 33, 131, 263: equal (worst error 0)"
-    )
+    assert text.startswith("equal on 22 cases (worst error 0): T in 0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 33, 131, 263")
 
 
 def test_a_difference_that_one_step_hides_is_found():
