@@ -36,7 +36,8 @@ import importlib.util, sys
 import numpy, onnxruntime, ortscan
 smaller = ortscan.optimize(MODEL, verify="full")
 assert not any(node.op_type in ("Scan", "Loop") for node in smaller.graph.node)
-assert ortscan.verify(MODEL, smaller, level="quick").ok
+verification = ortscan.verify(MODEL, smaller, level="quick", time_limit=60)
+assert verification.ok, verification.summary()
 report = ortscan.explain(MODEL)
 assert "<svg" in report.to_html() and report.loops[0].fate == "removed", report.summary()
 
@@ -98,7 +99,8 @@ class Environment:
             text=True,
         )
         if done.returncode:
-            raise InstallationFailed(f"{program} {' '.join(map(str, arguments))[:200]} failed: {done.stderr[-1000:]}")
+            command, reason = " ".join(map(str, arguments)).partition("\n")[0], done.stderr.strip().rpartition("\n")[2]
+            raise InstallationFailed(f'"{program} {command[:200]}" failed: {reason}')
         return done.stdout.strip()
 
     def version(self) -> str:
@@ -154,11 +156,12 @@ def main() -> None:
     parser.add_argument("python", nargs="*", default=[sys.executable])
     parser.add_argument("--beside", type=Path, metavar="WHEEL")
     args = parser.parse_args()
-    for interpreter in args.python:
-        if args.beside is None:
-            print(try_it(args.file.resolve(), interpreter), flush=True)
-        else:
-            print(try_beside(args.file.resolve(), interpreter, args.beside.resolve()), flush=True)
+    file = args.file.resolve()
+    try:
+        for interpreter in args.python:
+            print(try_beside(file, interpreter, args.beside.resolve()) if args.beside else try_it(file, interpreter), flush=True)
+    except InstallationFailed as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

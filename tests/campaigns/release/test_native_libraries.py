@@ -2,8 +2,10 @@
 
 import ctypes
 import dataclasses
+import gzip
 import platform
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from tests.campaigns.release.native_libraries import EXPORTS, NativeLibrary, library_faults, read_library
 from tests.support.native_plans import library
 
+LIBRARIES = Path(__file__).parents[2] / "data" / "libraries"
 UCRT = "api-ms-win-crt-heap-l1-1-0.dll"
 GOOD = {
     "manylinux_2_17_x86_64": NativeLibrary("ELF", "x86_64", frozenset({"libc.so.6", "libm.so.6"}), frozenset(EXPORTS), (2, 17)),
@@ -53,6 +56,17 @@ def test_the_library_of_this_machine_is_read() -> None:
     assert found.exports == EXPORTS
     assert all(hasattr(ctypes.CDLL(str(library())), name) for name in EXPORTS)
     assert "libc.so" in {name[:7] for name in found.needs}
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("macos-arm64.dylib.gz", GOOD["macosx_11_0_arm64"]),
+        ("windows-arm64.dll.gz", NativeLibrary("PE", "arm64", frozenset(), frozenset(EXPORTS))),
+    ],
+)
+def test_libraries_of_other_systems_are_read(file: str, expected: NativeLibrary) -> None:
+    assert read_library(gzip.decompress((LIBRARIES / file).read_bytes())) == expected
 
 
 def test_other_content_is_no_library() -> None:
