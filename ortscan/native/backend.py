@@ -47,11 +47,11 @@ def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata
     If the native library cannot be built for this platform, build a pure wheel. For another target, raise the error.
     """
     target = (config_settings or {}).get("target")
-    pure = Path(wheel_directory, _setuptools().build_wheel(wheel_directory, config_settings, metadata_directory))
     with tempfile.TemporaryDirectory() as folder:
+        pure = Path(folder, _setuptools().build_wheel(folder, config_settings, metadata_directory))
         library = _build_library(Path(folder), target)
         platform = _building()["platform_tag"](target) if library else "any"
-        return str(_packing()["repack_wheel"](pure, library, platform).name)
+        return str(_packing()["repack_wheel"](pure, library, platform, Path(wheel_directory)).name)
 
 
 def build_editable(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:

@@ -25,13 +25,14 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 """The date of every file in a wheel or sdist: the oldest that a zip file can store."""
 
 
-def repack_wheel(pure: Path, library: Path | None, platform: str) -> Path:
-    """Replace a pure wheel by a wheel with renamed modules.
+def repack_wheel(pure: Path, library: Path | None, platform: str, folder: Path) -> Path:
+    """Write a wheel with renamed modules.
 
     Args:
         pure: the path of a wheel that setuptools built.
         library: the native library that the new wheel contains, or None.
         platform: the platform tag of the new wheel.
+        folder: where the new wheel is written; not the folder of ``pure``.
 
     Returns:
         The path of the new wheel.
@@ -44,8 +45,7 @@ def repack_wheel(pure: Path, library: Path | None, platform: str) -> Path:
     del contents[record]
     rows = [*(_record(name, content) for name, content in contents.items()), f"{record},,"]
     contents[record] = "".join(f"{row}\n" for row in rows).encode()
-    pure.unlink()
-    wheel = pure.with_name(pure.name.replace("-any.whl", f"-{platform}.whl"))
+    wheel = folder / pure.name.replace("-any.whl", f"-{platform}.whl")
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as new:
         for name, content in contents.items():
             new.writestr(zipfile.ZipInfo(name, _DATE), content, zipfile.ZIP_DEFLATED)

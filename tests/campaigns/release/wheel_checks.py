@@ -35,7 +35,7 @@ def wheel_faults(wheel: Path, pure: Path) -> Iterator[str]:
         {name: content for name, content in files.items() if not _OWN.fullmatch(name)} for files in (contents, _contents(pure))
     )
     if other := sorted(name for name in shared.keys() | reference.keys() if shared.get(name) != reference.get(name)):
-        yield f"{wheel.name}: {', '.join(other)} differ from the files in {pure.name}."
+        yield f"{wheel.name}: other files than in {pure.name}: {_listed(other)}."
     libraries = [name for name in contents if _LIBRARY.fullmatch(name)]
     if len(libraries) != (platform != "any"):
         yield f"{wheel.name}: contains {len(libraries)} native libraries."
@@ -55,7 +55,11 @@ def difference(first: Path, second: Path) -> str | None:
         return f"{first.name}: two builds gave different bytes."
     contents, again = _contents(first), _contents(second)
     names = sorted(name for name in contents.keys() | again.keys() if contents.get(name) != again.get(name))
-    return f"{first.name}: two builds gave different bytes, in {', '.join(names) or 'the zip file itself'}."
+    return f"{first.name}: two builds gave different bytes, in {_listed(names) or 'the zip file itself'}."
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _contents(wheel: Path) -> dict[str, bytes]:

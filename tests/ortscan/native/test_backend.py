@@ -125,9 +125,11 @@ def test_a_wheel_with_the_library_names_its_platform_and_no_python(
     settings: dict[str, str] | None, tag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backend, "_building", lambda: _building(True))
+    (tmp_path / NAME).write_text("a pure wheel")
     name = backend.build_wheel(str(tmp_path), settings)
     assert name == f"ortscan-1.0-py3-none-{tag}.whl"
-    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert {file.name for file in tmp_path.iterdir()} == {name, NAME}
+    assert (tmp_path / NAME).read_text() == "a pure wheel"
     with zipfile.ZipFile(tmp_path / name) as wheel:
         assert wheel.read("ortscan/native/libortscan.so").decode() == f"the library for {(settings or {}).get('target')}"
 

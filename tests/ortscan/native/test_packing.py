@@ -24,19 +24,19 @@ CONTENTS = {
 
 
 def _repacked(folder: Path, platform: str, library: Path | None = None) -> Path:
-    folder.mkdir(exist_ok=True)
-    pure = folder / "ortscan-1.0-py3-none-any.whl"
+    pure = folder / "by setuptools" / "ortscan-1.0-py3-none-any.whl"
+    pure.parent.mkdir(parents=True)
     with zipfile.ZipFile(pure, "w") as wheel:
         for name, content in CONTENTS.items():
             wheel.writestr(name, content)
-    return repack_wheel(pure, library, platform)
+    return repack_wheel(pure, library, platform, folder)
 
 
 def test_a_wheel_names_its_platform_and_records_its_files(tmp_path: Path) -> None:
     library = tmp_path / "ortscan.dll"
     library.write_bytes(b"MZ")
     wheel = _repacked(tmp_path / "wheels", "win_arm64", library)
-    assert [file.name for file in wheel.parent.iterdir()] == ["ortscan-1.0-py3-none-win_arm64.whl"]
+    assert [file.name for file in wheel.parent.glob("*.whl")] == ["ortscan-1.0-py3-none-win_arm64.whl"]
     with zipfile.ZipFile(wheel) as members:
         contents = {name: members.read(name) for name in members.namelist()}
     assert contents["ortscan/native/ortscan.dll"] == b"MZ"
