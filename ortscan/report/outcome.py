@@ -6,6 +6,7 @@ It describes the fate of every loop as text, as data and as an HTML page.
 import os
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -33,12 +34,10 @@ class Report(Outcome):
     """The fate of every loop of a model, with reasons.
 
     Attributes:
-        answer: the answer that the report starts with.
         drawings: the drawings of each loop, by its location in the model.
         title: the title of the HTML page.
     """
 
-    answer: Answer
     drawings: Mapping[str, Drawings] = MappingProxyType({})
     title: str = "A model"
 
@@ -55,10 +54,16 @@ class Report(Outcome):
         If ``model`` is a path, its file name becomes the title of the page.
         """
         report = cls(**{field.name: getattr(outcome, field.name) for field in fields(outcome)})
-        report.answer = answer or Answer.of(report)
+        if answer is not None:
+            report.answer = answer
         report.drawings = drawings or {}
         report.title = Path(model).name if isinstance(model, str | os.PathLike) else cls.title
         return report
+
+    @cached_property
+    def answer(self) -> Answer:
+        """The answer that the report starts with."""
+        return Answer.of(self)
 
     def summary(self) -> str:
         """Return a text with the answer in one line, followed by one line on each loop.

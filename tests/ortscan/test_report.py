@@ -125,6 +125,10 @@ def test_the_headline_counts_fates(fates, said):
     assert headline(RewriteReport([LoopReport("main/Scan", "Scan", 1, 1, fate=fate) for fate in fates])) == said
 
 
+def test_a_report_of_plain_data_has_an_answer():
+    assert Shown.from_dict(report().to_dict()).summary().startswith("1 of 3 loops gone\n")
+
+
 def test_an_empty_report_renders_everywhere():
     for render in RENDERERS:
         shown(render(RewriteReport()))
