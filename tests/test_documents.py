@@ -128,7 +128,7 @@ def test_every_option_session_entry_fate_and_exit_code_is_documented():
     reference = {page.stem: page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md")}
     assert [name for name in options_of_verbs() if not re.search(rf"{name}[` <,]", reference["command-line"])] == []
     assert [name for name in OPTIMIZE_OPTIONS if f"`{name}=" not in reference["options"]] == []
-    assert [name for name in settings._KNOWN if f"`ortscan.{name}`" not in reference["session-entries"]] == []
+    assert [name for name in settings.KNOWN if f"`ortscan.{name}`" not in reference["session-entries"]] == []
     assert [fate for fate in get_args(Fate) if f"| `{fate}` |" not in reference["fates"]] == []
     assert [int(code) for code in ExitCode if f"| {int(code)} |" not in reference["exit-codes"]] == []
 

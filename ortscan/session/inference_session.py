@@ -22,7 +22,7 @@ from ortscan.session.opening import FOLDER_ENTRY, model_to_open
 from ortscan.session.preparing import as_path_or_bytes, creates_own_sessions, forget, own_sessions, prepare
 from ortscan.session.provider_target import target_of
 from ortscan.session.running import FixedInputs, Running
-from ortscan.session.settings import Settings, read_settings, warn_of_mistyped
+from ortscan.session.settings import KNOWN, Settings, entry_texts, read_settings, warn_of_mistyped
 from ortscan.session.source import SessionSource
 from ortscan.session.weights_in_options import check_weights, hold_weights
 from rewrites.base.errors import is_from_elsewhere, is_raised_by
@@ -36,9 +36,7 @@ __all__ = ["InferenceSession"]
 _log = logging.getLogger("ortscan.session")
 
 _UNKNOWN_PROVIDER = "Unknown Provider Type"
-_SWITCHED_OFF = (
-    "the SessionOptions disable all optimisation (ORT_DISABLE_ALL); set ortscan.enable to 1 to optimise the model anyway"
-)
+_SWITCHED_OFF = "the SessionOptions disable all optimisation (ORT_DISABLE_ALL); set ortscan.enable to 1 to optimise all the same"
 _DISABLED = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
 
 
@@ -49,7 +47,7 @@ class InferenceSession(Running):
         session.run(None, feed)
 
     It accepts the arguments of onnxruntime's class. The model may also be an ``onnx.ModelProto`` or ``onnx_ir.Model``. Options are
-    entries of the SessionOptions, such as ``add_session_config_entry("ortscan.target", "cuda")``; see
+    keywords, such as ``target="cuda"``, or entries of the SessionOptions, such as ``ortscan.target``, which take precedence; see
     ``docs/reference/session-entries.md``. By default, the model is optimised for the first execution provider.
 
     If ortscan cannot optimise the model, it issues an OrtscanWarning, and the session runs the original. If ``ortscan.strict`` is
@@ -60,7 +58,7 @@ class InferenceSession(Running):
         ortscan: what ortscan did. For example, ``session.ortscan.report`` describes each loop.
 
     Raises:
-        OptionError: an entry ``ortscan.*`` cannot be read.
+        OptionError: the value of an option cannot be read.
         Exception: an error of onnxruntime's class.
     """
 
@@ -79,6 +77,8 @@ class InferenceSession(Running):
         **kwargs: Any,
     ) -> None:
         self.ortscan = Applied("original")
+        options = {name: kwargs.pop(name) for name in KNOWN & kwargs.keys()}
+        self._ortscan_defaults = {**self._ortscan_defaults, **entry_texts(options)}
         model, self._ortscan_holder = as_path_or_bytes(path_or_bytes)
         super().__init__(model, sess_options, providers, provider_options, **kwargs)
 

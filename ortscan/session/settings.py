@@ -22,7 +22,7 @@ from rewrites.base.plain_text import did_you_mean, shown
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-__all__ = ["OPTIONS", "PREFIX", "Settings", "entry_texts", "read_settings", "warn_of_mistyped"]
+__all__ = ["KNOWN", "OPTIONS", "PREFIX", "Settings", "entry_texts", "read_settings", "warn_of_mistyped"]
 
 PREFIX = "ortscan."
 
@@ -44,7 +44,8 @@ _OWN: dict[str, Callable[[str], Any]] = {
     "cache_size": read_byte_size,
 }
 
-_KNOWN = frozenset((*_OWN, *OPTIONS))
+KNOWN = frozenset((*_OWN, *OPTIONS))
+"""The names of all options of a session."""
 _looked_for_slips = threading.Event()
 
 
@@ -146,8 +147,8 @@ def warn_of_mistyped(options: "ort.SessionOptions | None", *, once: bool) -> Non
     if options is None or (once and _looked_for_slips.is_set()):
         return
     _looked_for_slips.set()
-    for name in sorted(_KNOWN):
-        for slip in sorted(set(_misspellings(name)) - _KNOWN):
+    for name in sorted(KNOWN):
+        for slip in sorted(set(_misspellings(name)) - KNOWN):
             if entry_of(options, PREFIX + slip) is not None:
                 warn(f"the session option {PREFIX}{slip} is unknown; did you mean {PREFIX}{name}?")
 

@@ -57,6 +57,17 @@ def test_a_session_runs_the_optimised_model():
     np.testing.assert_allclose(session.run(None, {"x": X})[0], expected_of_map(), rtol=1e-6)
 
 
+def test_options_may_be_keywords_and_entries_take_precedence():
+    def kept(*entries: ort.SessionOptions, **keywords: Any) -> bool:
+        return "Scan" in operators(ortscan.InferenceSession(parsed(MAP).SerializeToString(), *entries, **keywords))
+
+    assert not kept(cache=False)
+    assert kept(cache=False, native=False, passes=["identities"])
+    assert not kept(options(passes="loop-fission"), cache=False, native=False, passes=["identities"])
+    with pytest.raises(OptionError, match="perhaps 'cuda' was meant"):
+        ortscan.InferenceSession(parsed(MAP).SerializeToString(), target="gpu")
+
+
 @pytest.mark.parametrize("form", ["bytes", "path", "pathlike", "proto", "ir"])
 def test_a_model_may_be_anything_onnxruntime_takes_and_a_model_in_memory(form: str, tmp_path: Path):
     model = parsed(MAP)
@@ -100,7 +111,7 @@ def test_options_are_read_from_the_session_options():
     [
         ({"fast_math": "perhaps"}, "ortscan.fast_math cannot be 'perhaps'"),
         ({"memory_budget": "a lot"}, "ortscan.memory_budget cannot be 'a lot'"),
-        ({"target": "abacus"}, "target 'abacus' is not known"),
+        ({"target": "abacus"}, "target: 'abacus' is not known"),
         ({"passes": "no-such"}, "there is no pass 'no-such'"),
     ],
 )
