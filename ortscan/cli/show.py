@@ -178,13 +178,13 @@ def show_migration(
     if args.quiet:
         return
     console = stdout_console(args.no_color)
-    console.print(Text(migration_headline(migration)), *(safe(message) for message in migration.messages), sep="\n")
+    console.print(Text(migration_headline(migration)), *(safe(message) for message in migration.messages), sep="\n", soft_wrap=True)
     if migration.conversions:
         console.print(Text(), conversion_table(migration, every=args.verbose > 0), sep="\n")
     if migration.scans:
         console.print(Text(), scan_table(migration), sep="\n", soft_wrap=True)
     facts = [*verification_lines(verification), written_sentence(args, sizes)]
-    console.print(Text(), *map(safe, facts), sep="\n")
+    console.print(Text(), *map(safe, facts), sep="\n", soft_wrap=True)
 
 
 @naming_stdout_in_errors()

@@ -169,7 +169,7 @@ def test_the_command_line_fixes_and_freezes(tmp_path: Path, capsys: pytest.Captu
     assert main(["optimize", str(before), str(after), "--fix-input", "n=3", "--freeze", "all"]) == 0
     assert inputs(onnx.load(after)) == ["x"]
     assert main(["optimize", str(before), str(after), "--fix-input", "n=many"]) == 2
-    assert "fix_inputs: 'n' has the type INT64, which cannot hold 'many'." in capsys.readouterr().err
+    assert "--fix-input: 'n' has the type INT64, which cannot hold 'many'." in capsys.readouterr().err
     assert main(["optimize", str(before), str(after), "--fix-input", "n"]) == 2
 
 

@@ -430,7 +430,7 @@ def test_other_targets_are_guarded_too_since_a_node_may_fall_back_to_the_cpu(tar
 def test_reports_say_what_became_of_a_node(attributes, said):
     report = ortscan.explain(OneNode("LSTM", attributes).model())
     console = Console(width=120, file=io.StringIO())
-    console.print(explanation(report))
+    console.print(explanation(report, report.answer))
     for shown in (
         console.file.getvalue(),
         report.to_html().replace("&#x27;", "'").replace("&#39;", "'"),
