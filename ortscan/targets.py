@@ -142,7 +142,9 @@ _OTHER_NAMES = {
 
 
 def _suggestion(name: object) -> str:
-    word = str(name).casefold().removesuffix("executionprovider")
+    if not isinstance(name, str):
+        return ""
+    word = name.casefold().removesuffix("executionprovider")
     meant = [target for target, words in _OTHER_NAMES.items() if word == target or word in words]
     return f", perhaps {' or '.join(map(quoted, meant))} was meant" if meant else did_you_mean(name, TARGETS)
 

@@ -22,7 +22,7 @@ from ortscan.session.opening import FOLDER_ENTRY, model_to_open
 from ortscan.session.preparing import as_path_or_bytes, creates_own_sessions, forget, own_sessions, prepare
 from ortscan.session.provider_target import target_of
 from ortscan.session.running import FixedInputs, Running
-from ortscan.session.settings import KNOWN, Settings, entry_texts, read_settings, warn_of_mistyped
+from ortscan.session.settings import Settings, pop_options, read_settings, warn_of_mistyped
 from ortscan.session.source import SessionSource
 from ortscan.session.weights_in_options import check_weights, hold_weights
 from rewrites.base.errors import is_from_elsewhere, is_raised_by
@@ -77,8 +77,7 @@ class InferenceSession(Running):
         **kwargs: Any,
     ) -> None:
         self.ortscan = Applied("original")
-        options = {name: kwargs.pop(name) for name in KNOWN & kwargs.keys()}
-        self._ortscan_defaults = {**self._ortscan_defaults, **entry_texts(options)}
+        self._ortscan_defaults = {**self._ortscan_defaults, **pop_options(kwargs)}
         model, self._ortscan_holder = as_path_or_bytes(path_or_bytes)
         super().__init__(model, sess_options, providers, provider_options, **kwargs)
 

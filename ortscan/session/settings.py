@@ -17,12 +17,12 @@ from ortscan.option_texts import read_byte_size, read_flag
 from ortscan.ort.sessions import entry_of
 from ortscan.verb_options import OPTIMIZE_OPTIONS
 from rewrites.base.errors import OptionError
-from rewrites.base.plain_text import did_you_mean, shown
+from rewrites.base.plain_text import did_you_mean, near_names, shown
 
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-__all__ = ["KNOWN", "OPTIONS", "PREFIX", "Settings", "entry_texts", "read_settings", "warn_of_mistyped"]
+__all__ = ["KNOWN", "OPTIONS", "PREFIX", "Settings", "entry_texts", "pop_options", "read_settings", "warn_of_mistyped"]
 
 PREFIX = "ortscan."
 
@@ -46,6 +46,8 @@ _OWN: dict[str, Callable[[str], Any]] = {
 
 KNOWN = frozenset((*_OWN, *OPTIONS))
 """The names of all options of a session."""
+_ONNXRUNTIMES = frozenset({"disabled_optimizers", "enable_fallback", "read_config_from_model"})
+"""The keywords that onnxruntime's class reads."""
 _looked_for_slips = threading.Event()
 
 
@@ -109,6 +111,16 @@ def entry_texts(options: Mapping[str, Any]) -> dict[str, str]:
             raise OptionError(f"the session option {PREFIX}{name} cannot be {shown(value)}.") from None
         _read(name, texts[name])
     return texts
+
+
+def pop_options(keywords: dict[str, Any]) -> dict[str, str]:
+    """Remove the session options from ``keywords``, and return them as texts.
+
+    Raise OptionError for an invalid value, and for a keyword that resembles an option and is none of onnxruntime's.
+    """
+    slips = [name for name in keywords if name not in KNOWN and name not in _ONNXRUNTIMES and near_names(name, KNOWN)]
+    options = {name: keywords.pop(name) for name in [*slips, *(KNOWN & keywords.keys())]}
+    return entry_texts(options)
 
 
 def _as_list(value: Any) -> Any:

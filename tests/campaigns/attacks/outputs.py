@@ -290,8 +290,11 @@ def _(box: Box) -> None:
     for number in range(12):
         child = os.fork()
         if not child:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            os._exit(main(["optimize", str(source), str(out), "--save-as-external-data", "-q"]))
+            try:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                os._exit(main(["optimize", str(source), str(out), "--save-as-external-data", "-q"]))
+            except KeyboardInterrupt:  # before the first line of main
+                os._exit(130)
         time.sleep(0.02 * number)
         os.kill(child, signal.SIGINT)
         codes.add(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

@@ -66,6 +66,9 @@ def test_options_may_be_keywords_and_entries_take_precedence():
     assert not kept(options(passes="loop-fission"), cache=False, native=False, passes=["identities"])
     with pytest.raises(OptionError, match="perhaps 'cuda' was meant"):
         ortscan.InferenceSession(parsed(MAP).SerializeToString(), target="gpu")
+    with pytest.raises(OptionError, match=r"no session option 'traget'.*perhaps 'target' was meant"):
+        ortscan.InferenceSession(parsed(MAP).SerializeToString(), traget="cpu")
+    assert not kept(cache=False, enable_fallback=0, bogus=1)  # onnxruntime's class ignores unknown keywords
 
 
 @pytest.mark.parametrize("form", ["bytes", "path", "pathlike", "proto", "ir"])
