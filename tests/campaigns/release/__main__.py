@@ -55,7 +55,7 @@ def _built(folder: Path) -> list[Path]:
         files = build_files(clone(_ROOT, work / "clone"), tools, folder)
         tools.run("twine", "check", "--strict", *files)
         _raise_faults(fault for wheel in files[:-1] for fault in wheel_faults(wheel, files[0]))
-        build_files(clone(_ROOT, work / "second clone"), tools, work / "again")
+        build_files(clone(work / "clone", work / "second clone"), tools, work / "again")
         _raise_faults(fault for file in files if (fault := difference(file, work / "again" / file.name)))
     return files
 
