@@ -15,7 +15,9 @@ from rewrites.graph.walk import all_nodes, inner_graphs, node_graphs
 __all__ = [
     "can_copy",
     "dequantize_outside",
+    "is_stored_in_main",
     "lift_initializers",
+    "lower_initializers",
     "move_before",
     "remove_nodes",
     "replace_output",
@@ -125,6 +127,27 @@ def lift_initializers(body: ir.Graph, main: ir.Graph, names: Names, least: int =
             if value.const_value is not None:
                 value.const_value.name = value.name
             main.register_initializer(value)
+
+
+def is_stored_in_main(value: ir.Value, main: ir.Graph) -> bool:
+    """Return True if ``value`` is an initializer of ``main`` in memory, and no input or output.
+
+    Only such an initializer can move to a nested graph, which cannot refer to a weight in a file.
+    """
+    if value.const_value is None or isinstance(value.const_value, ir.ExternalTensor):
+        return False
+    is_own = main.initializers.get(value.name or "") is value
+    return is_own and not value.is_graph_input() and not value.is_graph_output()
+
+
+def lower_initializers(moves: Iterable[tuple[ir.Value, ir.Graph]], main: ir.Graph) -> None:
+    """Move initializers of ``main`` to nested graphs.
+
+    ``moves``: pairs of an initializer and the only graph that reads it.
+    """
+    for value, graph in moves:
+        del main.initializers[value.name or ""]
+        graph.register_initializer(value)
 
 
 def dequantize_outside(body: ir.Graph, main: ir.Graph, names: Names) -> None:

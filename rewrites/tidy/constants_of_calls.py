@@ -13,6 +13,7 @@ Works around ORT-DEQUANTIZED-OUTER-WEIGHTS.
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
+from rewrites.graph.replace import is_stored_in_main
 from rewrites.graph.walk import all_nodes
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -65,9 +66,7 @@ def _dequantizing_functions(model: ir.Model) -> set[ir.OperatorIdentifier]:
 
 def _is_movable(value: ir.Value, main: ir.Graph) -> bool:
     data = value.const_value
-    if data is None or isinstance(data, ir.ExternalTensor) or data.dtype == ir.DataType.STRING:
-        return False
-    return main.initializers.get(value.name or "") is value and not value.is_graph_input() and not value.is_graph_output()
+    return data is not None and data.dtype != ir.DataType.STRING and is_stored_in_main(value, main)
 
 
 RULE = Rule("constants-of-calls", "tidy", "model", check, use="always")

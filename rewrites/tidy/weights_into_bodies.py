@@ -21,6 +21,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
+from rewrites.graph.replace import is_stored_in_main, lower_initializers
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import is_loop
 from rewrites.ops.traits import operators
@@ -55,13 +56,11 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
     moves = [
         (weight, reader)
         for weight in model.graph.initializers.values()
-        if (reader := _only_packing_graph(weight)) is not None and reader in planned
+        if is_stored_in_main(weight, model.graph) and (reader := _only_packing_graph(weight)) is not None and reader in planned
     ]
 
     def edit() -> list[ir.Node]:
-        for weight, reader in moves:
-            del model.graph.initializers[weight.name or ""]
-            reader.register_initializer(weight)
+        lower_initializers(moves, model.graph)
         return []
 
     return Patch("moved weights into the only body that reads them", edit) if moves else NOTHING_HERE
@@ -83,12 +82,9 @@ def _planned_graphs(loop: ir.Node) -> set[ir.Graph]:
 def _only_packing_graph(weight: ir.Value) -> ir.Graph | None:
     """Return the only graph that reads ``weight``, if each of its readers packs it.
 
-    Return None for all other weights, and for weights that must stay, such as outputs of the model and weights in files.
+    Return None for all other weights, and for large weights.
     """
-    data = weight.const_value
-    if data is None or isinstance(data, ir.ExternalTensor) or data.nbytes > _MOST_BYTES:
-        return None
-    if weight.is_graph_input() or weight.is_graph_output():
+    if weight.const_value is None or weight.const_value.nbytes > _MOST_BYTES:
         return None
     graphs = {use.node.graph if use.idx in _PACKED.get((use.node.domain, use.node.op_type), ()) else None for use in weight.uses()}
     only = graphs.pop() if len(graphs) == 1 else None

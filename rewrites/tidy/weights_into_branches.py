@@ -12,6 +12,7 @@ version 3 or 4. An LSTM inside a loop keeps its weights outside, unless ``weight
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
+from rewrites.graph.replace import is_stored_in_main, lower_initializers
 from rewrites.graph.walk import node_graphs
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
@@ -32,23 +33,14 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
         for node in branch
         if node.op_type == "LSTM" and node.domain == ""
         for weight in node.inputs[_WEIGHTS[0] : _WEIGHTS[-1] + 1]
-        if weight is not None and weight.graph is model.graph and _may_move(weight)
+        if weight is not None and is_stored_in_main(weight, model.graph) and len(weight.uses()) == 1
     ]
 
     def edit() -> list[ir.Node]:
-        for weight, branch in moves:
-            del model.graph.initializers[weight.name or ""]
-            branch.register_initializer(weight)
+        lower_initializers(moves, model.graph)
         return []
 
     return Patch("moved the weights of LSTMs into the branches that contain the LSTMs", edit) if moves else NOTHING_HERE
-
-
-def _may_move(weight: ir.Value) -> bool:
-    """Return True if ``weight`` is an initializer in memory that only one LSTM reads."""
-    if weight.const_value is None or isinstance(weight.const_value, ir.ExternalTensor):
-        return False
-    return weight.is_initializer() and not weight.is_graph_input() and not weight.is_graph_output() and len(weight.uses()) == 1
 
 
 RULE = Rule("weights-into-branches", "tidy", "model", check)
