@@ -127,19 +127,19 @@ def _unroll_nodes(applying: Applying, rules: Sequence[Rule[Absent]]) -> tuple[in
     Return the number of nodes that became loops, and a report on each node that remains.
     """
     ctx, count, remaining = applying.ctx, 0, list[LoopReport]()
-    if not rules or ctx.options.unroll.steps == 0:
-        return 0, remaining
     for absent in absent_nodes(ctx):
         entry = LoopReport(absent.where, absent.node.op_type, absent.steps, 1, 1)
-        for rule in rules:
+        for rule in () if applying.is_over else rules:
             outcome = try_rule(rule, absent, entry.where, ctx)
             if isinstance(outcome, NotApplicable):
                 entry.reasons.append(Reason(rule.name, outcome.code, outcome.detail))
-                remaining.append(entry)
-            elif not applying.is_over:
-                applying.apply(rule, entry, outcome)
-                count += 1
-                applying.report.loops.append(entry)
-                for node in loops_in(ctx.model.graph):
-                    REPORT.put_new(node, entry)
+                continue
+            applying.apply(rule, entry, outcome)
+            count += 1
+            applying.report.loops.append(entry)
+            for node in loops_in(ctx.model.graph):
+                REPORT.put_new(node, entry)
+            break
+        if not entry.fired:
+            remaining.append(entry)
     return count, remaining

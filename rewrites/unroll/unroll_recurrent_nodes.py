@@ -7,7 +7,7 @@ The results are the same as in onnxruntime. For a row of length 0, the final sta
 Conditions:
 
 * The target runs no loops either.
-* The number of steps is known and within the limits.
+* Unrolling is on, and the number of steps is known and within the limits.
 * The node is not inside a loop that remains. Such a loop runs on the CPU, where the node is faster than Scans.
 
 Works around ORT-RECURRENT-EMPTY-ROW.
@@ -40,6 +40,8 @@ _LENGTHS = 4
 
 def check(absent: Absent, ctx: Context) -> Patch | NotApplicable:
     """Return a patch that replaces the node by Scans, or the reason why the node stays."""
+    if ctx.options.unroll.steps == 0:
+        return NotApplicable("UNROLL-OFF", f"{absent.why}, and unrolling is switched off")
     if not is_recurrent(absent.node):
         return NotApplicable("UNROLL-NODE", f"{absent.why}, and its equations in floating point would give other numbers")
     view = read(absent.node)

@@ -11,11 +11,14 @@ from ortscan.__main__ import main
 from tests.support.small_models import MAP, RECURRENCE
 from tests.support.text import parsed
 
+RNN = """<ir_version: 8, opset_import: ["": 18]>
+g (float[3, 1, 2] x, float[1, 2, 2] w, float[1, 2, 2] r) => (float[1, 1, 2] h) { , h = RNN <hidden_size = 2> (x, w, r) }"""
+
 
 @pytest.fixture
 def models(tmp_path: Path) -> Path:
     compiled = RECURRENCE.replace("Atan", "Sin")
-    for name, text in (("gone", MAP), ("left", RECURRENCE), ("compiled", compiled)):
+    for name, text in (("gone", MAP), ("left", RECURRENCE), ("compiled", compiled), ("node", RNN)):
         onnx.save(parsed(text), tmp_path / f"{name}.onnx")
     return tmp_path
 
@@ -33,6 +36,10 @@ def models(tmp_path: Path) -> Path:
         ([".", "--fail-on-loops"], 6),
         (["nosuch.onnx", "--fail-on-loops"], 1),
         (["RECURRENCE", "--fail-on-loops"], 2),
+        (["node.onnx", "--fail-on-loops"], 0),
+        (["node.onnx", "--fail-on-loops", "--target", "coreml"], 0),
+        (["node.onnx", "--fail-on-loops", "--target", "coreml", "--max-unroll", "0"], 6),
+        (["node.onnx", "--fail-on-loops", "--target", "nnapi", "--skip", "unroll"], 6),
     ],
 )
 def test_a_loop_that_is_left_fails_only_if_asked(

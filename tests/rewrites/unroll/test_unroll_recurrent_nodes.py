@@ -182,6 +182,15 @@ def test_nodes_of_too_many_steps_stay_and_the_report_counts_the_nodes():
     assert loop.reasons[0].code == "UNROLL-STEPS"
 
 
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [({"max_unroll": 0}, "UNROLL-OFF"), ({"skip": ["unroll"]}, "NO-RULE"), ({"passes": ["loop-fission"]}, "NO-RULE")],
+)
+def test_nodes_that_are_not_to_be_unrolled_count_as_left(options: dict[str, Any], code: str) -> None:
+    (node,) = ortscan.explain(recurrent("GRU")[0], target="nnapi", **options).loops_left
+    assert (node.kind, node.fate, [reason.code for reason in node.reasons]) == ("GRU", "kept", [code])
+
+
 def test_other_targets_leave_them_alone():
     for target in ("cpu", "cuda", "onnx", "tensorrt"):
         model, _ = recurrent("LSTM", peepholes=True)
