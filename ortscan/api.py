@@ -23,7 +23,7 @@ from ortscan.pipeline.answering import timed_answer
 from ortscan.pipeline.compare_with_original import compare, level_of, require_equal
 from ortscan.pipeline.on_difference import on_difference_of, verified
 from ortscan.pipeline.rewriting import Rewriting, Rewritten
-from ortscan.pipeline.self_check import is_returned_as_passed, self_checked
+from ortscan.pipeline.self_check import self_checked
 from ortscan.report.outcome import Report, with_drawings
 from ortscan.soundness.new_fault import new_fault
 from ortscan.soundness.output_shapes import warn_of_redeclarations
@@ -111,7 +111,7 @@ def optimize(model: Any, *, report: bool = False, **options: Any) -> Any:
     with sealed(outcome.loaded) if outcome.is_touched else nullcontext():
         if level is not None:
             outcome = verified(rewriting, outcome, lambda it: compare(rewriting.model, it, level, spent, rewriting.sizes), keep)
-        result = return_model(outcome.loaded, output, rewriting.model if is_returned_as_passed(rewriting, outcome) else None)
+        result = return_model(outcome.loaded, output)
         if not report:
             return result
         answer = timed_answer(outcome, rewriting.model, rewriting.sizes, level or "quick")
@@ -167,11 +167,12 @@ def migrate(
     loaded, report = migrated(model, opset, runtime=runtime_named(runtime))
     warn_of_redeclarations(loaded)
     is_touched = report.source != report.target or report.ir_before != report.ir_after
+    is_mended = bool(loaded.tied) and new_fault(model, loaded) is None
+    loaded.unchanged = None if is_touched or is_mended else model
     with sealed(loaded) if is_touched else nullcontext():
         if level is not None and is_touched:
             require_equal(model, loaded, level, time.monotonic() - started)
-        is_sound = is_touched or new_fault(model, loaded) is None
-        return return_model(loaded, output, None if is_sound else model)
+        return return_model(loaded, output)
 
 
 @accepting_programs

@@ -50,6 +50,7 @@ class LoadedModel:
         seal: see ``sealed``.
         judged: the serialised model that was checked for faults. It is valid until the model changes.
         names: the names that were in use when the model was migrated to another opset. New values do not get these names.
+        unchanged: the caller's model, if nothing changed it. It is then returned and written as it is. Otherwise None.
     """
 
     model: ir.Model
@@ -64,6 +65,7 @@ class LoadedModel:
     seal: "_Seal | None" = field(default=None, repr=False)
     judged: onnx.ModelProto | None = field(default=None, repr=False)
     names: frozenset[str] = field(default=frozenset(), repr=False)
+    unchanged: object = field(default=None, repr=False)
 
 
 @dataclass

@@ -7,10 +7,11 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
+from ortscan.base.proto_graphs import default_opset
 from ortscan.modelio import reading
 from ortscan.modelio.destination import Replacement, destination, write_model
 from ortscan.modelio.loaded import LoadedModel, restore_interface, settle_new_initializers, to_proto
-from ortscan.modelio.loading import AnyModel, load
+from ortscan.modelio.loading import load
 from ortscan.modelio.slots import Slot, tensor_slots
 from ortscan.modelio.tensors import AbsentTensor, bytes_needed
 from ortscan.modelio.with_data import SMALL, external_slots, serialised, write_with_data
@@ -33,6 +34,9 @@ def to_caller_type(loaded: LoadedModel, *, references: bool = False) -> onnx.Mod
     restore_interface(loaded)
     settle_new_initializers(loaded)
     external = external_slots(tensor_slots(loaded.model))
+    unchanged = None if loaded.kind == "path" and external else _unchanged_proto(loaded)
+    if unchanged is not None:
+        return unchanged
     if loaded.kind == "ir":
         for slot in external:
             tensor = slot.get()
@@ -42,19 +46,34 @@ def to_caller_type(loaded: LoadedModel, *, references: bool = False) -> onnx.Mod
     return serialised(loaded, external) if loaded.kind == "path" and not references else to_proto(loaded)
 
 
-def return_model(
-    loaded: LoadedModel, output: str | os.PathLike[str] | None, unchanged: AnyModel | None = None
-) -> onnx.ModelProto | ir.Model:
+def _unchanged_proto(loaded: LoadedModel) -> onnx.ModelProto | None:
+    """Return a copy of the caller's model if nothing changed it, else None.
+
+    Also return None if the caller's model is no message, or imports no version of ONNX's default operator set. The loaded model
+    imports the version that onnxruntime assumes.
+    """
+    model = loaded.unchanged
+    if isinstance(model, onnx.ModelProto):
+        proto = onnx.ModelProto()
+        proto.CopyFrom(model)
+    elif isinstance(model, str | os.PathLike):
+        proto = reading.read(Path(model))
+    elif isinstance(model, bytes | bytearray | memoryview):
+        proto = reading.parse(bytes(model), "the given bytes")
+    else:
+        return None
+    return proto if default_opset(proto.opset_import) is not None else None
+
+
+def return_model(loaded: LoadedModel, output: str | os.PathLike[str] | None) -> onnx.ModelProto | ir.Model:
     """Write the model to ``output`` if it is not None. Return the model as the type of the caller's model.
 
     Args:
         loaded: the model.
         output: the path to write to, or None.
-        unchanged: the caller's model if no rule changed it, else None.
 
     Returns:
         * If the model was read from a path and written to ``output``: the written model, with references to its external data.
-        * Otherwise, if ``unchanged`` is a ModelProto or bytes: a copy of ``unchanged`` as a ModelProto.
         * Otherwise the result of ``to_caller_type``.
 
     Raises:
@@ -64,11 +83,7 @@ def return_model(
         save(loaded, output)
         if loaded.kind == "path":
             return onnx.load(output, load_external_data=False)
-    if isinstance(unchanged, onnx.ModelProto):
-        copy = onnx.ModelProto()
-        copy.CopyFrom(unchanged)
-        return copy
-    return reading.parse(unchanged, "the given bytes") if isinstance(unchanged, bytes) else to_caller_type(loaded)
+    return to_caller_type(loaded)
 
 
 def save(
@@ -106,7 +121,12 @@ def save(
             )
     try:
         target = destination(path, loaded.files)
-        proto = None if _wants_data_file(slots, as_external_data) else serialised(loaded, external_slots(slots))
+        external = external_slots(slots)
+        proto = None if external else _unchanged_proto(loaded)
+        if _wants_data_file(slots, as_external_data):
+            proto = None
+        elif proto is None:
+            proto = serialised(loaded, external)
         if proto is not None and proto.ByteSize() > reading.PROTOBUF_LIMIT:
             if as_external_data is False:
                 raise ModelFileError(f"{path} cannot be written: it would exceed 2 GB without external data.")

@@ -113,25 +113,28 @@ class Rewriting:
             vetoes: the patches to leave out.
             opset: the opset to use instead of the option ``opset``; None to use the option.
         """
-        passes_with_added_rules, abilities = self.opset if opset is None else opset, self._chosen.target.abilities
-        start = load_in_opset(self.model, passes_with_added_rules, abilities, self._chosen.node_rules, self.runtime)
+        opset, abilities = self.opset if opset is None else opset, self._chosen.target.abilities
+        start = load_in_opset(self.model, opset, abilities, self._chosen.node_rules, self.runtime)
         vetoes = vetoes or Vetoes()
         report, touched = self._rewrite(start, stop_after, vetoes)
         while stop_after is None and (vain := not_worth_rolling(report, self._chosen.rules) - self._written_out):
             self._written_out |= vain
             vetoes.patches.clear()
-            start = load_in_opset(self.model, passes_with_added_rules, abilities, self._chosen.node_rules, self.runtime)
+            start = load_in_opset(self.model, opset, abilities, self._chosen.node_rules, self.runtime)
             report, touched = self._rewrite(start, stop_after, vetoes)
         if start.migration is not None and not start.needed and not report.changed and stop_after is None:
             start = load_in_opset(self.model, "keep", abilities)
             report, touched = self._rewrite(start, stop_after, vetoes)
-        elif not report.changed and not start.needed and not report.loops:
+        if not report.changed and not start.needed and (stop_after is None or not report.loops):
             if touched is not None or start.migration is not None:
                 start = load_in_opset(self.model, "keep", abilities)
-            touched = False
+            report.operators_after = report.operators_before
+            start.loaded.unchanged, touched = self.model, False
         report.migrated = start.migration is not None and start.migration.source != start.migration.target
         fitted = fit_versions(start.loaded.model, self.runtime) if self.runtime is not None else []
         report.messages += fitted
+        if fitted:
+            start.loaded.unchanged = None
         return Rewritten(start.loaded, report, bool(touched) or report.migrated or bool(fitted))
 
     def _rewrite(self, start: InOpset, stop_after: int | None, vetoes: Vetoes) -> tuple[RewriteReport, bool | None]:

@@ -7,8 +7,6 @@ A sound result is valid and has the same types and shapes as the original. Patch
 import functools
 import logging
 
-import onnx
-
 from ortscan.base.messages import warn
 from ortscan.base.proto_graphs import default_opset
 from ortscan.modelio import AnyModel, load
@@ -28,7 +26,7 @@ from rewrites.cleanup.constant_branches import is_if
 from rewrites.driver.engine import count_operators
 from rewrites.graph.walk import all_nodes
 
-__all__ = ["fault_of", "is_returned_as_passed", "original_result", "report_result", "rewrite_soundly_in_opset", "self_checked"]
+__all__ = ["fault_of", "original_result", "report_result", "rewrite_soundly_in_opset", "self_checked"]
 
 _log = logging.getLogger("ortscan.rewriting")
 _REPORT_IT = "this is a defect of ortscan; please report it with the model"
@@ -89,23 +87,6 @@ def rewrite_soundly_in_opset(rewriting: Rewriting, find_fault: FindFault, stop_a
     return in_own_opset if in_own_opset.result is not None else sound
 
 
-def is_returned_as_passed(rewriting: Rewriting, outcome: Rewritten) -> bool:
-    """Return True if the caller gets back exactly the same model, although onnx's checker rejects it.
-
-    All of these conditions must hold:
-
-    * The caller passed the model in memory.
-    * No rule changed the model.
-    * onnx's checker rejects the model.
-    * The model imports ONNX's default operator set. (Otherwise the result differs from the model, because ortscan adds an import
-      of the version that onnxruntime assumes.)
-    """
-    if outcome.is_touched or not isinstance(rewriting.model, onnx.ModelProto | bytes):
-        return False
-    proto = Original(rewriting.model).proto
-    return default_opset(proto.opset_import) is not None and checker_fault(proto) is not None
-
-
 def report_result(rewriting: Rewriting, sound: BisectionResult, finder: str) -> Rewritten:
     """Return the sound result, or the original if no result is sound.
 
@@ -158,6 +139,7 @@ def original_result(rewriting: Rewriting, why: str) -> Rewritten:
     if is_too_new or str(rewriting.opset) not in ("auto", "keep", str(own)):
         raise InvariantBroken(f"The model cannot be rewritten in opset {rewriting.opset}: {why}.")
     loaded = load(rewriting.model)
+    loaded.unchanged = None if loaded.tied else rewriting.model
     counted = count_operators(loaded.model.graph)
     report = _untouched(rewriting)
     report.operators_before = report.operators_after = counted

@@ -1,9 +1,12 @@
 """``optimize`` does not change its own results: rules do not apply to what the last rules of the first call put into bodies."""
 
+from pathlib import Path
+
 import pytest
 
 import ortscan
-from tests.support.text import model_from_text
+from tests.support.small_models import PLAIN, RECURRENCE
+from tests.support.text import model_from_text, parsed
 
 MODELS = {
     "bounds of a Slice of sizes": (
@@ -33,6 +36,17 @@ MODELS = {
         {"passes": ["default", "guard-scan", "guard-recurrence"]},
     ),
 }
+
+
+@pytest.mark.parametrize("text", [RECURRENCE, PLAIN])
+def test_a_model_that_nothing_changed_is_written_as_it_was(text: str, tmp_path: Path) -> None:
+    model = parsed(text)
+    model.graph.node[0].domain = ""
+    (tmp_path / "in.onnx").write_bytes(before := model.SerializeToString())
+    ortscan.optimize(tmp_path / "in.onnx", output=tmp_path / "out.onnx")
+    assert (tmp_path / "out.onnx").read_bytes() == before
+    assert ortscan.optimize(before).SerializeToString() == before
+    assert not ortscan.explain(before).changed
 
 
 @pytest.mark.parametrize("opset", [16, 18, 21])
