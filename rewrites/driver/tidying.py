@@ -75,9 +75,11 @@ def rename_sliced_sizes(model: ir.Model) -> None:
         value, axes = node.outputs[0], node.inputs[3] if len(node.inputs) > 3 else None
         places = None if axes is None else const_array(axes)
         cut = {int(axis) % rank for axis in places.ravel()} if places is not None and rank else set(range(rank))
+        old = [dim_of(source, axis) for axis in range(rank)]
         known = [dim_of(value, axis) for axis in range(rank)] if rank_of(value) == rank else [None] * rank
-        dims = [dim_of(source, axis) if known[axis] is None else known[axis] for axis in range(rank)]
-        lost = [axis for axis in cut if isinstance(dims[axis], str) and dims[axis] == dim_of(source, axis)]
+        kept = [None if axis in cut and isinstance(old[axis], int) else old[axis] for axis in range(rank)]
+        dims = [kept[axis] if known[axis] is None else known[axis] for axis in range(rank)]
+        lost = [axis for axis in cut if isinstance(dims[axis], str) and dims[axis] == old[axis]]
         for axis in lost:
             dims[axis] = f"{dims[axis]} cut for {value.name}"
         if lost:

@@ -8,6 +8,8 @@ The rule applies in these cases:
 * The body appends something to the state by a Concat, perhaps in a branch of an If.
 * The body returns a Slice, Tile, Pad, Compress or Resize of the state, perhaps from a branch of an If.
 
+A state that keeps its known sizes stays, such as an empty state that is appended to itself.
+
 Scans over strings stay, because onnxruntime's Gather does not copy whole rows of strings.
 
 Works around ORT-SCAN-CHANGING-STATE and ORT-GATHER-STRINGS.
@@ -41,7 +43,8 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if a step changes the shape of a state."""
     if not isinstance(loop, ScanView) or loop.batched:
         return NOTHING_HERE
-    grown = next((state for state in loop.states if _may_resize(state.next, state)), None) or _state_changing_shape(loop, ctx)
+    shapes = zip(loop.states, _shapes_after_a_step(loop, ctx), strict=True)
+    grown = next((state for state, shape in shapes if _may_change(state, shape)), None)
     if grown is None:
         return NOTHING_HERE
     if any(scan.outer.dtype == ir.DataType.STRING for scan in loop.scan_inputs):
@@ -54,6 +57,14 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     what = f"made it a Loop, since the state '{grown.inner.name}' changes its shape, which onnxruntime's Scan refuses"
     return Patch(what, edit)
+
+
+def _may_change(state: State, shape: ir.Shape | None) -> bool:
+    """Return True if a step may change the shape of ``state``, which is ``shape`` after the first step."""
+    if differ(state.initial.shape, shape):
+        return True
+    is_kept = shape is not None and shape.is_static() and shape == state.initial.shape
+    return not is_kept and _may_resize(state.next, state)
 
 
 def _may_resize(value: ir.Value, state: State) -> bool:
@@ -76,21 +87,22 @@ def _may_resize(value: ir.Value, state: State) -> bool:
     return sizes is None or sizes != static_dims(state.inner)
 
 
-def _state_changing_shape(loop: ScanView, ctx: Context) -> State | None:
-    """Return the first state whose known sizes change in the first step, or None if there is none.
+def _shapes_after_a_step(loop: ScanView, ctx: Context) -> list[ir.Shape | None]:
+    """Return the shapes of the states after the first step, with None for unknown shapes.
 
     onnx infers the shapes in the body here, from the shapes of the initial states and scan inputs. Its inference also evaluates
     sizes that nodes compute, so it finds the rank of the result of a Reshape to computed sizes.
     """
+    unknown: list[ir.Shape | None] = [None] * len(loop.states)
     if any(node_graphs(node) for node in loop.body) or not any(state.initial.shape for state in loop.states):
-        return None
+        return unknown
     inputs = [(state.inner, state.initial.shape) for state in loop.states]
     inputs += [(scan.inner, without_axis(scan.outer.shape, scan.axis)) for scan in loop.scan_inputs]
     inputs += [(value, value.shape) for value in captured_values(loop.body)]
     graph = onnx.GraphProto(name="body")
     for value, shape in inputs:
         if not isinstance(value.type, ir.TensorType):
-            return None
+            return unknown
         graph.input.append(ir.serde.serialize_value(ir.Value(name=value.name, type=value.type, shape=shape)))
         array = const_array(value)
         if array is not None and array.dtype.kind in "iu":
@@ -104,12 +116,8 @@ def _state_changing_shape(loop: ScanView, ctx: Context) -> State | None:
     except Exception as error:
         if not is_raised_by(error, "onnx"):
             raise
-        return None
-    for state, info in zip(loop.states, inferred.graph.output, strict=True):
-        shape = ir.serde.deserialize_type_proto_for_shape(info.type)
-        if differ(state.initial.shape, shape):
-            return state
-    return None
+        return unknown
+    return [ir.serde.deserialize_type_proto_for_shape(info.type) for info in inferred.graph.output]
 
 
 def _write_loop(loop: ScanView, ctx: Context) -> ir.Node:

@@ -10,6 +10,8 @@ DequantizeLinear after it. This fails in three cases, to which the rule applies:
   does not match y_zero_point type UINT8").
 * The quantized numbers are int32. onnxruntime refuses the nodes that it inserted, because no QuantizeLinear returns int32.
 
+An Expand between the two nodes moves too, because onnxruntime drops an Expand that changes nothing.
+
 If the scale is unknown or has several elements, onnxruntime inserts nothing, so the rule does not apply.
 
 Works around ORT-DEQUANTIZED-INTO-BODY, ORT-DEQUANTIZED-INT8 and ORT-DEQUANTIZED-INT32.
@@ -26,6 +28,7 @@ from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 __all__ = ["RULE", "check"]
 
 _MOVES = frozenset({"Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
+_PERHAPS_DROPPED = frozenset({"Expand"})
 _SINCE = 21
 
 
@@ -50,7 +53,7 @@ def check(model: ir.Model, ctx: Context) -> Patch | NotApplicable:
 def _moves_to_exchange(node: ir.Node, ctx: Context) -> list[ir.Node]:
     refused = _is_insertion_refused(node, ctx.opset)
     moves = [user for user, index in node.outputs[0].uses() if index == 0 and _is_move_beside(user, node)]
-    return [move for move in moves if refused or _is_captured(move)]
+    return [move for move in moves if _may_fail(move, refused=refused)]
 
 
 def _may_trigger_insertion(node: ir.Node) -> bool:
@@ -69,23 +72,24 @@ def _is_insertion_refused(node: ir.Node, opset: int) -> bool:
     return zero is not None and (zero.dtype == ir.DataType.INT32 or (zero.dtype == ir.DataType.INT8 and opset >= _SINCE))
 
 
-def _is_captured(move: ir.Node) -> bool:
-    """Return True if a body or branch reads the result of ``move``.
+def _may_fail(move: ir.Node, *, refused: bool) -> bool:
+    """Return True if onnxruntime may insert nodes after ``move`` or later moves, and then fails.
 
-    Other nodes that move numbers may be in between.
+    It fails if a body or branch reads the moved numbers, or if onnxruntime refuses the inserted nodes (``refused``).
     """
-    waiting = [move]
+    waiting = [(move, False)]
     while waiting:
-        node = waiting.pop()
+        node, moved = waiting.pop()
+        moved = moved or node.op_type in _MOVES
         users = [user for user, _ in node.outputs[0].uses()]
-        if any(user.graph is not move.graph for user in users):
+        if moved and (refused or any(user.graph is not move.graph for user in users)):
             return True
-        waiting.extend(user for user in users if _is_move_beside(user, move))
+        waiting.extend((user, moved) for user in users if _is_move_beside(user, move))
     return False
 
 
 def _is_move_beside(node: ir.Node, source: ir.Node) -> bool:
-    return node.op_type in _MOVES and node.domain == "" and node.graph is source.graph
+    return node.op_type in _MOVES | _PERHAPS_DROPPED and node.domain == "" and node.graph is source.graph
 
 
 def _move_before(node: ir.Node, move: ir.Node, ctx: Context) -> ir.Node:

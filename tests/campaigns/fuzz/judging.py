@@ -1,6 +1,6 @@
 """What became of a drawn model, in the process that runs it: stages are announced, since onnxruntime may end the process.
 
-Works around ORT-SCAN-8-NOTHING and ORT-LOOP-NO-STEPS-SIZES.
+Works around ORT-SCAN-8-NOTHING, ORT-LOOP-NO-STEPS-SIZES and ONNX-NAMES-OF-OTHER-GRAPHS.
 """
 
 import time
@@ -16,6 +16,7 @@ from onnx import ModelProto
 import ortscan
 from ortscan import OrtscanError
 from ortscan.soundness.new_fault import Original
+from rewrites.analysis.shapes.shown_scopes import make_names_unique
 from rewrites.base.errors import InvariantBroken
 from tests.campaigns.fuzz.case import Case, Feeds
 from tests.campaigns.fuzz.comparing import coarseness, difference
@@ -174,7 +175,10 @@ def _complaint(model: ModelProto, strict: bool) -> str | None:
     """What the full check, or strict inference, says against the model."""
     try:
         if strict:
-            onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+            unique = ModelProto()
+            unique.CopyFrom(model)
+            make_names_unique(unique)
+            onnx.shape_inference.infer_shapes(unique, check_type=True, strict_mode=True, data_prop=True)
         else:
             onnx.checker.check_model(model, full_check=True)
     except Exception as error:

@@ -10,7 +10,7 @@ from rewrites.driver.tidying import rename_sliced_sizes
 from tests.support.numbers import assert_same_numbers
 from tests.support.runtime import ort_run
 
-HEAD = """<ir_version: 5, opset_import: ["": {}]> g (float[B,3] x, float[B,B] w) => (float[?,?] y)
+HEAD = """<ir_version: 5, opset_import: ["": {}]> g (float[B,3] x, float[B,B] w, int64[1] some) => (float[?,?] y)
 <int64[1] minus = {{-1}}, int64[1] last = {{9}}, int64[1] axis = {{0}}>"""
 LOOP = """<ir_version: 5, opset_import: ["": 10]> g (float[B] x, float[1,B] u) => (float y, float[?,?] z)
 <int64 one = {1}, bool yes = {1}, int64[1] minus = {-1}, int64[1] last = {9}, int64[1] axis = {0}> {
@@ -32,6 +32,7 @@ def named(opset: int, nodes: str) -> list[str | int | None]:
         ("s = Slice (x, minus, last, axis)", ["B cut for s", 3]),
         ("s = Slice (w, minus, last, axis)", ["B cut for s", "B"]),
         ("s = Slice (w, minus, last)", ["B cut for s", "B cut for s"]),
+        ("s = Slice (x, minus, last, some)", ["B cut for s", None]),
     ],
 )
 def test_each_name_that_is_cut_becomes_another(nodes: str, expected: list[object]) -> None:

@@ -98,6 +98,20 @@ def test_a_state_that_keeps_its_shape_stays_in_a_scan(body: str):
     assert not report.patches
 
 
+def test_an_empty_state_that_is_appended_to_itself_stays_in_a_scan():
+    text = """
+    g (float[T, 2] x) => (float[K, 2] l, float[T, 2] y) <float[0, 2] none = {}> {
+      l, y = Scan <num_scan_inputs = 1, body = b (float[N, 2] s, float[2] xt) => (float[N, 2] n, float[2] y) {
+        n = Concat <axis = 0> (s, s) y = Neg (xt)
+      }> (none, x)
+    }
+    """
+    assert not apply(text, [growing_state])[1].patches
+    assert patches(apply(text.replace("[0, 2] none = {}", "[1, 2] none = {1, 2}"), [growing_state], check=False)[1]) == [
+        "growing-state"
+    ]
+
+
 def test_what_cannot_become_a_loop_is_said_with_a_reason():
     strings = APPENDS.replace("float", "string")
     assert reasons(apply(strings, [growing_state], check=False)[1]) == ["GROWING-STRINGS"]

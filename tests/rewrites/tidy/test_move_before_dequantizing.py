@@ -69,3 +69,24 @@ def test_a_loop_that_reads_what_was_moved_out_of_it_loads(kind, more, zero):
     wanted = ort_run(model, given)
     for after in (ortscan.optimize(model, verify=False), *(ortscan.migrate(model, opset, verify=False) for opset in (17, 21))):
         assert_same_numbers(ort_run(after, given), wanted)
+
+
+BEHIND_EXPAND = """<ir_version: 8, opset_import: ["": 17]>
+g (float[2,3] x, bool c) => (float[6] y) <float s = {0.1}, uint8 p = {3}, int64[2] e = {2, 3}, int64[1] f = {6}> {
+    q = QuantizeLinear (x, s, p) d = DequantizeLinear (q, s, p) w = Expand (d, e) MOVED
+    y = If (c) <then_branch = t () => (float[6] a) { READ }, else_branch = o () => (float[6] b) { n = Reshape (x, f) b = Neg (n) }> }"""
+
+
+@pytest.mark.parametrize(
+    ("moved", "read", "moves"),
+    [("z = Reshape (w, f)", "a = Abs (z)", True), ("z = Abs (w)", "a = Reshape (z, f)", False), ("", "a = Reshape (w, f)", False)],
+)
+def test_an_expand_before_the_moved_numbers_moves_with_them(moved, read, moves):
+    model = model_from_text(BEHIND_EXPAND.replace("MOVED", moved).replace("READ", read))
+    after = ortscan.migrate(model, 18, verify=False)
+    kinds = [node.op_type for node in after.graph.node]
+    assert (kinds.index("Expand") < kinds.index("DequantizeLinear")) == moves
+    feeds = {"x": FEEDS["x"][:2], "c": np.array(True)}
+    step = np.float32(0.1)
+    dequantized = (np.clip(np.rint(feeds["x"] / step) + 3, 0, 255) - 3).astype(np.float32) * step
+    assert_same_numbers(ort_run(after, feeds), [np.abs(dequantized.ravel()) if "Abs" in moved + read else dequantized.ravel()])
