@@ -98,7 +98,7 @@ def _where(loop: LoopReport, target: Target, branch: bool) -> str:
     native = [fired.made.native for fired in loop.fired if fired.made.native]
     if native and not loop.unrolled_nodes:
         parts.append(f"native {' and '.join(dict.fromkeys(native))}")
-    if loop.fate != "removed":
+    if loop.fate != "removed" and (loop.nodes_after or not native):
         parts.append("a loop" if loop.kind in _CONTROL_FLOW else f"native {loop.kind}")
     what = " and ".join(parts) or "plain operators, for all steps at once"
     on_cpu = any(fired.made.on_cpu for fired in loop.fired)

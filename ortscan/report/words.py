@@ -86,6 +86,8 @@ def loop_line(loop: LoopReport) -> str:
     if loop.kind in _RECURRENT:
         return f"{loop.kind}, {steps}: {loop.fate} ({_FATES[loop.fate]})"
     nodes = counted(loop.nodes_before, "node")
+    if loop.fate == "rewritten" and not loop.nodes_after:
+        return f"{loop.kind}, {steps}, {nodes} in its body: rewritten (a recurrent node left that the target does not run)"
     if loop.fate not in ("removed", "compiled") and loop.nodes_after != loop.nodes_before:
         nodes += f", now {loop.nodes_after}"
     return f"{loop.kind}, {steps}, {nodes} in its body: {loop.fate} ({_FATES[loop.fate]})"

@@ -10,7 +10,7 @@ from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import LoopReport, Reason, RewriteReport
 from rewrites.driver.applying import Applying, try_rule
 from rewrites.driver.loop_engine import LoopEngine
-from rewrites.driver.loop_reports import close_reports, report_new_loops
+from rewrites.driver.loop_reports import close_reports, report_new_loops, report_recurrent_nodes, report_remaining_nodes
 from rewrites.driver.recurrent_nodes import change_recurrent_nodes, join_directions, replace_by_library_cells
 from rewrites.driver.rolling import roll_up_steps
 from rewrites.driver.unshielded import CrashCandidates
@@ -25,6 +25,8 @@ __all__ = ["count_operators", "rewrite"]
 
 _SWEEPS = 100
 _MOST_INFERENCES = 3
+_Remaining = tuple[LoopReport, Sequence[Reason]]
+"""The report of a recurrent node that remains, and the reasons why it remains."""
 
 
 def rewrite(
@@ -62,6 +64,7 @@ def rewrite(
         clean(ctx)
         roll_up_steps(applying, rolling)
     report.nodes = change_recurrent_nodes(ctx, rules, applying.change_node)
+    report_recurrent_nodes(ctx)
     on_loops = [rule for rule in rules if rule.subject == "loop"]
     loops = LoopEngine(applying, [rule for rule in on_loops if rule.phase != "native"])
     remaining_nodes = _apply_until_none_fires(
@@ -70,7 +73,7 @@ def rewrite(
     native = LoopEngine(applying, [rule for rule in on_loops if rule.phase == "native"])
     native.apply_outer_first()
     close_reports(ctx, report, loops.prevent_new_crashes(), applying.unrolled)
-    report.loops += remaining_nodes
+    report_remaining_nodes(report, remaining_nodes)
     report.nodes += crash_candidates.guard_exposed(ctx, applying.change_node)
     report.pairs = join_directions(ctx, rules, applying.change_node)
     report.cells = replace_by_library_cells(ctx, rules, applying.change_node)
@@ -89,10 +92,10 @@ def _apply_until_none_fires(
     on_absent: Sequence[Rule[Any]],
     progress: Callable[[int, int], None] | None,
     learn: Callable[[Context], bool] | None,
-) -> list[LoopReport]:
+) -> list[_Remaining]:
     """Apply the rules of ``engine`` and the rules ``on_absent`` until none applies.
 
-    Return a report on each recurrent node that remains in the model although the target does not support it.
+    Return each recurrent node that remains in the model although the target does not support it.
 
     Args:
         applying: Applies the patches.
@@ -121,25 +124,27 @@ def _apply_until_none_fires(
     return []
 
 
-def _unroll_nodes(applying: Applying, rules: Sequence[Rule[Absent]]) -> tuple[int, list[LoopReport]]:
+def _unroll_nodes(applying: Applying, rules: Sequence[Rule[Absent]]) -> tuple[int, list[_Remaining]]:
     """Turn recurrent nodes that the target does not support into loops.
 
-    Return the number of nodes that became loops, and a report on each node that remains.
+    Return the number of nodes that became loops, and each node that remains.
     """
-    ctx, count, remaining = applying.ctx, 0, list[LoopReport]()
+    ctx, count, remaining = applying.ctx, 0, list[_Remaining]()
     for absent in absent_nodes(ctx):
-        entry = LoopReport(absent.where, absent.node.op_type, absent.steps, 1, 1)
+        entry = REPORT.put_new(absent.node, LoopReport(absent.where, absent.node.op_type, absent.steps, 1, 1))
+        reasons = list[Reason]()
         for rule in () if applying.is_over else rules:
             outcome = try_rule(rule, absent, entry.where, ctx)
             if isinstance(outcome, NotApplicable):
-                entry.reasons.append(Reason(rule.name, outcome.code, outcome.detail))
+                reasons.append(Reason(rule.name, outcome.code, outcome.detail))
                 continue
             applying.apply(rule, entry, outcome)
             count += 1
-            applying.report.loops.append(entry)
+            if all(other is not entry for other in applying.report.loops):
+                applying.report.loops.append(entry)
             for node in loops_in(ctx.model.graph):
                 REPORT.put_new(node, entry)
             break
-        if not entry.fired:
-            remaining.append(entry)
+        else:
+            remaining.append((entry, reasons))
     return count, remaining

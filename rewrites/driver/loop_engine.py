@@ -16,7 +16,7 @@ from rewrites.analysis.unsliced_types import unsliceable_in_loop
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.base.report import LoopReport, Reason
 from rewrites.driver.applying import Applying, try_rule
-from rewrites.driver.loop_reports import report_new_loops
+from rewrites.driver.loop_reports import report_as_part_of, report_new_loops
 from rewrites.graph.marks import REPORT
 from rewrites.graph.walk import all_nodes, node_graphs
 from rewrites.loops import Loop, is_loop, loops_in, view
@@ -163,7 +163,10 @@ class LoopEngine:
                     entry.reasons.append(Reason(rule.name, outcome.code, outcome.detail, outcome.is_a))
                 continue
             entry.notes.extend(outcome.notes)
-            return self._applying.apply(rule, entry, outcome)
+            replaced = self._applying.apply(rule, entry, outcome)
+            if rule.phase == "recurrence":
+                report_as_part_of(entry, ctx.model.graph)
+            return replaced
         return None
 
 

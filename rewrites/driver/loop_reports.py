@@ -17,9 +17,18 @@ from rewrites.graph.walk import all_nodes
 from rewrites.loops import is_loop, loops_in, view
 from rewrites.loops.view import nodes_with_paths
 from rewrites.recurrences.fallback import is_fallback_loop
+from rewrites.recurrent_nodes.absent_nodes import is_a_recurrence, steps_of
 from rewrites.registry import RULES
 
-__all__ = ["close_reports", "describe_loop", "report_new_loops", "scope_of"]
+__all__ = [
+    "close_reports",
+    "describe_loop",
+    "report_as_part_of",
+    "report_new_loops",
+    "report_recurrent_nodes",
+    "report_remaining_nodes",
+    "scope_of",
+]
 
 
 def report_new_loops(ctx: Context, report: RewriteReport) -> list[ir.Node]:
@@ -37,6 +46,28 @@ def report_new_loops(ctx: Context, report: RewriteReport) -> list[ir.Node]:
                 REPORT.put(node, entry)
                 report.loops.append(entry)
     return loops
+
+
+def report_recurrent_nodes(ctx: Context) -> None:
+    """Create a report for each recurrent node of the original model if the target runs no loops.
+
+    Such a node may be one that the target does not run. The reports are not part of the model's report yet.
+    """
+    if ctx.options.target.loops:
+        return
+    for node, where in nodes_with_paths(ctx.model.graph):
+        if is_a_recurrence(node):
+            REPORT.put(node, LoopReport(where, node.op_type, steps_of(node), 1, 1))
+
+
+def report_as_part_of(entry: LoopReport, graph: ir.Graph) -> None:
+    """Let ``entry`` report all loops and recurrent nodes of ``graph`` that have no report yet.
+
+    Call this function after a patch on the loop of ``entry``. What the patch created then counts as a part of this loop.
+    """
+    for node in all_nodes(graph):
+        if is_loop(node) or is_a_recurrence(node):
+            REPORT.put_new(node, entry)
 
 
 def close_reports(ctx: Context, report: RewriteReport, loops: Sequence[ir.Node], unrolled: bool) -> None:
@@ -66,6 +97,23 @@ def close_reports(ctx: Context, report: RewriteReport, loops: Sequence[ir.Node],
         entry.fallback = are_fallbacks.get(id(entry), False)
         entry.is_a = describe_loop(entry)
         _remove_contradictions(entry, ctx.options.target.loops)
+
+
+def report_remaining_nodes(report: RewriteReport, remaining: Sequence[tuple[LoopReport, Sequence[Reason]]]) -> None:
+    """Set the fate of the loops and nodes of which a recurrent node remains that the target does not run.
+
+    Args:
+        report: the report of the model.
+        remaining: pairs of an entry and the reasons why a recurrent node of this entry remains.
+    """
+    known = {id(entry) for entry in report.loops}
+    for entry, reasons in remaining:
+        if id(entry) not in known:
+            known.add(id(entry))
+            report.loops.append(entry)
+        elif entry.fate == "removed":
+            entry.fate = "rewritten"
+        entry.reasons += [reason for reason in reasons if reason not in entry.reasons]
 
 
 def _fate(entry: LoopReport) -> Fate:

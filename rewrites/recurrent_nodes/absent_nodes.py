@@ -12,7 +12,7 @@ from rewrites.loops.view import nodes_with_paths
 from rewrites.ops.rnn.functions import DEFAULTS
 from rewrites.ops.rnn.recurrent_node import is_recurrent, read
 
-__all__ = ["Absent", "absent_nodes", "is_a_recurrence", "lacks"]
+__all__ = ["Absent", "absent_nodes", "is_a_recurrence", "lacks", "steps_of"]
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,17 @@ class Absent:
 
     @property
     def steps(self) -> int | str | None:
-        """Return the number of steps: an int, the name of a symbolic size, or None if it is unknown."""
-        x = self.node.inputs[0] if self.node.inputs else None
-        return None if x is None else dim_of(x, int(self.node.attributes.get_int("layout", 0) or 0))
+        """Return the number of steps, as ``steps_of`` does."""
+        return steps_of(self.node)
+
+
+def steps_of(node: ir.Node) -> int | str | None:
+    """Return the number of steps of a recurrent node.
+
+    It is an int, the name of a symbolic size, or None if it is unknown.
+    """
+    x = node.inputs[0] if node.inputs else None
+    return None if x is None else dim_of(x, int(node.attributes.get_int("layout", 0) or 0))
 
 
 def absent_nodes(ctx: Context) -> list[Absent]:

@@ -96,6 +96,14 @@ def test_a_cell_that_cannot_be_written_out_is_native_where_it_falls_back_to_the_
     assert not ops(fixed) & {"LSTM", "Scan", "If"}
 
 
+def test_a_loop_whose_recurrent_node_the_target_lacks_is_not_gone() -> None:
+    report = ortscan.explain(lstm("T"), target="nnapi")
+    assert (report.answer.loops, report.answer.gone) == (1, 0)
+    assert str(report).startswith("0 of 1 loop gone\n")
+    assert "rewritten (a recurrent node left that the target does not run) (UNROLL-UNKNOWN)" in str(report)
+    assert ortscan.explain(lstm(4), target="nnapi").answer.gone == 1
+
+
 def test_cudnn_has_no_lstm_with_other_activations_and_says_so():
     model = lstm()
     body = next(node for node in model.graph.node if node.op_type == "Scan").attribute[1].g

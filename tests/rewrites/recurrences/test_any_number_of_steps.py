@@ -4,8 +4,10 @@ import re
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
+from rewrites.loops import loops_in
 from rewrites.recurrences import blocks_of_steps
 from rewrites.recurrences.linear import constant_filter, gated_recurrence
 from tests.rewrites.apply import apply, patches
@@ -66,6 +68,13 @@ def test_the_rules_find_nothing_in_their_own_result() -> None:
     again, report = apply(onnx.printer.to_text(after.graph), [constant_filter, blocks_of_steps])
     assert patches(report) == []
     assert [node.op_type for node in again.graph.node] == [node.op_type for node in after.graph.node]
+
+
+def test_the_loops_of_the_result_are_parts_of_the_loop_that_they_replace() -> None:
+    model, report = apply(decaying("T", 3), [constant_filter])
+    ((loop,), remaining) = report.loops, loops_in(ir.from_proto(model).graph)
+    assert remaining
+    assert loop.fate != "removed"
 
 
 @pytest.mark.parametrize(
