@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.graph.dims import varies
 from rewrites.graph.values import const_array, static_dims
-from rewrites.native.free_sizes import FreeSizes
+from rewrites.native.free_sizes import FreeSizes, size_name
 from rewrites.native.operations import BOOL, FLOAT, INT64, NARROW, NUMPY, Op, fits, has_kernel
 from rewrites.native.plan import PlanRefused, Symbol
-from rewrites.native.views import Buffer, Origin, View, broadcast, dense_strides, view_of_buffer
+from rewrites.native.views import Buffer, GrowingState, Origin, View, broadcast, constant_elements, dense_strides, view_of_buffer
 
-__all__ = ["Body", "BodyStep", "constant_elements", "type_name"]
+__all__ = ["Body", "BodyStep", "type_name"]
 
 _INLINE = 256
 """The plan includes a captured constant of at most this many elements."""
@@ -56,6 +55,7 @@ class Body:
         captured: The outer values that the plan captures, in the order of the plan's inputs.
         nested_graphs: The graphs nested in ``graph`` that the plan computes too: branches of Ifs, and bodies of inner loops.
         enclosing_ifs: The number of Ifs around the node that is being translated.
+        growing: Maps each Concat that extends a growing state to this state.
     """
 
     graph: ir.Graph
@@ -69,6 +69,7 @@ class Body:
     casts: dict[tuple[View, int], View] = field(default_factory=dict)
     nested_graphs: set[ir.Graph | ir.Function] = field(default_factory=set)
     enclosing_ifs: int = 0
+    growing: dict[ir.Node, GrowingState] = field(default_factory=dict)
 
     def view(self, value: ir.Value) -> View:
         """Return the view of ``value``, which may be a constant or a captured value."""
@@ -137,8 +138,7 @@ class Body:
         for axis, dim in enumerate(outer):
             size = known[axis] if known is not None and isinstance(known[axis], int) else dim
             if not isinstance(size, int):
-                name = size.value if size.value is not None and not varies(size) else f"input {index} axis {axis}"
-                size = self.free.number(name, Symbol(index, axis + first_axis))
+                size = self.free.number(size_name(size, index, axis), Symbol(index, axis + first_axis))
             sizes.append(size)
         return tuple(sizes)
 
@@ -232,13 +232,6 @@ class Body:
         """Return a view of the elements of ``view`` in another shape."""
         from_dense = self.packed(view)
         return View(from_dense.buffer, tuple(shape), dense_strides(shape), from_dense.offset, view.truth)
-
-
-def constant_elements(view: View) -> np.ndarray:
-    """Return the elements of ``view``, whose buffer must be a constant, as an array."""
-    assert view.buffer.array is not None
-    strides = [view.buffer.array.itemsize * stride for stride in view.strides]
-    return np.array(np.lib.stride_tricks.as_strided(view.buffer.array[view.offset :], view.shape, strides))
 
 
 def _computed_buffer(shape: Sequence[int], dtype: int, *, truth: bool) -> View:

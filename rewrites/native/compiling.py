@@ -14,9 +14,10 @@ from rewrites.graph.values import rank_of, static_dims
 from rewrites.loops import Loop, LoopView, ScanView, State
 from rewrites.native.around import SurroundingNodes, none_around, unsqueezed_axes
 from rewrites.native.body import Body, BodyStep, type_name
-from rewrites.native.encoding import count_sizes
 from rewrites.native.free_sizes import SAMPLES, EqualSizesRequired, FreeSizes, merge_samples
 from rewrites.native.fusing import fuse_steps
+from rewrites.native.growing import add_growing_state, find_growth
+from rewrites.native.limits import check_limits
 from rewrites.native.memory import assign_result_memory, write_to_copy_targets
 from rewrites.native.nested import translate_graph
 from rewrites.native.operations import BOOL, INT64, NUMPY
@@ -24,17 +25,10 @@ from rewrites.native.plan import Form, Input, InputKind, Output, Plan, PlanRefus
 from rewrites.native.schedule import schedule_steps
 from rewrites.native.translators import translate
 from rewrites.native.views import Buffer, Origin, View, view_of_buffer
-from rewrites.native.walks import PRODUCTS, copy_irregular_operands
+from rewrites.native.walks import copy_irregular_operands
 from rewrites.native.writing import write
 
 __all__ = ["CompiledLoop", "compile_loop"]
-
-_MOST_ELEMENTS = 2**31 - 1
-_MOST_PORTS = 4096
-_MOST_ENTRIES = 65_536
-_MOST_AXES = 16
-_PANEL = 16
-"""The number of columns of a packed matrix is rounded up to a multiple of this."""
 
 
 @dataclass(frozen=True)
@@ -44,26 +38,6 @@ class CompiledLoop:
     plan: Plan
     captured: tuple[ir.Value, ...]
     notes: tuple[str, ...] = ()
-
-
-def check_limits(plan: Plan) -> None:
-    """Raise PlanRefused if ``plan`` exceeds the limits of the format. All its sizes must be numbers."""
-    dims = [*(each.dims for each in plan.inputs), *(each.dims for each in plan.outputs)]
-    shapes = [[size.coefficient for size in each] for each in dims]
-    packed = [pack.k.coefficient * -(-pack.n.coefficient // _PANEL) * _PANEL for pack in plan.packs]
-    walked = [
-        math.prod(size.coefficient for size in each.dims)
-        * (math.prod(sorted(size.coefficient for size in each.matrix)[1:]) if each.op in PRODUCTS else 1)
-        for each in plan.instructions
-    ]
-    if max([*map(math.prod, shapes), *packed, *walked, *(each.coefficient for each in plan.regions)]) > _MOST_ELEMENTS:
-        raise PlanRefused("NATIVE-LIMIT", f"a value, or the walk of an operation, has more than {_MOST_ELEMENTS} elements")
-    if max(len(plan.inputs), len(plan.outputs) + len(plan.states), len(plan.packs), len(plan.regions)) > _MOST_PORTS:
-        raise PlanRefused("NATIVE-LIMIT", f"it has more than {_MOST_PORTS} inputs or outputs")
-    if max(len(plan.values), len(plan.instructions), count_sizes(plan)) > _MOST_ENTRIES:
-        raise PlanRefused("NATIVE-LIMIT", f"it would need more than {_MOST_ENTRIES} instructions, values or sizes")
-    if any(len(shape) > _MOST_AXES for shape in shapes):
-        raise PlanRefused("NATIVE-LIMIT", f"a value has more than {_MOST_AXES} axes")
 
 
 def compile_loop(loop: Loop, ctx: Context, around: SurroundingNodes | None = None) -> CompiledLoop | NotApplicable:
@@ -100,8 +74,12 @@ def _plan_loop(loop: LoopView, ctx: Context, free: FreeSizes) -> CompiledLoop:
     body = Body(loop.body, ctx.opset, len(loop.states) + 2, free)
     condition, limit = _one_element_shape(loop.condition), _one_element_shape(loop.limit)
     inputs = [Input(InputKind.INITIAL, _sizes(condition), dtype=BOOL)]
+    growth = find_growth(loop, ctx)
     for index, state in enumerate(loop.states, 1):  # the sizes that a body declares for a state may be wrong
-        inputs.append(_add_input(body, state.initial, state.inner, Origin.OLD, index, use_body_sizes=False))
+        if state in growth:
+            inputs.append(add_growing_state(body, state, index, growth[state]))
+        else:
+            inputs.append(_add_input(body, state.initial, state.inner, Origin.OLD, index, use_body_sizes=False))
     inputs.append(Input(InputKind.LIMIT, _sizes(limit), dtype=INT64))
     body.views[loop.iteration] = view_of_buffer(Buffer(Origin.STEP_NUMBER, 1, dtype=INT64), (1,) * (rank_of(loop.iteration) or 0))
     body.views[loop.condition_in] = body.constant(np.ones((1,) * (rank_of(loop.condition_in) or 0), np.bool_))
@@ -113,6 +91,8 @@ def _plan_loop(loop: LoopView, ctx: Context, free: FreeSizes) -> CompiledLoop:
     stacked = [_result_view(body, output.inner) for output in loop.scan_outputs]
     _check_states(loop.states, finals, body)
     for output, view in zip(loop.scan_outputs, stacked, strict=True):
+        if free.depends_on_growing(view.shape):
+            raise PlanRefused("NATIVE-SHAPE", f"the sizes of '{output.inner.name}' change from step to step")
         if not loop.always_runs and not known_sizes(output) == static_dims(output.inner) == view.shape:
             raise PlanRefused("NATIVE-SHAPE", f"the sizes of '{output.inner.name}' are not known if the loop runs no step")
     return _finish_plan(body, inputs, [body.reshaped(goes_on, condition), *finals], stacked, [False] * len(stacked), Form.LOOP)
@@ -174,7 +154,7 @@ def _result_view(body: Body, value: ir.Value) -> View:
 
 def _check_states(states: Sequence[State], finals: Sequence[View], body: Body) -> None:
     for state, view in zip(states, finals, strict=True):
-        if view.shape != body.views[state.inner].shape:
+        if view.shape != body.views[state.inner].shape and view not in [each.new for each in body.growing.values()]:
             raise PlanRefused("NATIVE-SHAPE", f"the state '{state.inner.name}' changes its shape")
 
 

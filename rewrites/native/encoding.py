@@ -20,7 +20,7 @@ def encode(plan: Plan) -> bytes:
         *(word for each in plan.inputs for word in (each.kind, each.dtype, each.backwards, len(each.dims), *sizes.of(each.dims))),
         *(word for each in plan.outputs for word in (each.dtype, each.backwards, len(each.dims), *sizes.of(each.dims))),
         *sizes.of(plan.regions),
-        *(word for each in plan.states for word in (each.storage, *sizes.of([each.offset]), each.region_or_output)),
+        *(word for each in plan.states for word in (each.storage + each.axis, *sizes.of([each.offset]), each.region_or_output)),
         *(
             word
             for each in plan.packs

@@ -13,13 +13,15 @@ requires this too. If the sizes differ in a run, the plan fails, as the operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 
+from rewrites.graph.dims import Dim, varies
 from rewrites.native.plan import Plan, PlanRefused, Size, Symbol
 
-__all__ = ["SAMPLES", "EqualSizesRequired", "FreeSizes", "merge_samples"]
+__all__ = ["SAMPLES", "EqualSizesRequired", "FreeSizes", "merge_samples", "size_name"]
 
 SAMPLES = ((97, 103, 109, 127, 137, 149), (101, 107, 113, 131, 139, 151))
 """The two samples: primes that rarely divide the sizes of models."""
 _MOST = 4
+_AFTER = ", after the step"
 
 
 class EqualSizesRequired(Exception):
@@ -42,12 +44,15 @@ class FreeSizes:
         equalities: Maps the name of a free size to the free size or the number that it must equal.
         numbers: Maps the name of each free size to the number that replaces it.
         symbols: For each free size, an axis of an input that has this size at run time.
+        growing: Maps each number that replaces the length of a growing state to a pair: the rows that a step adds, and True for
+            the length after the step.
     """
 
     sample: Sequence[int]
     equalities: Mapping[str, str | int] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     symbols: list[Symbol] = field(default_factory=list)
+    growing: dict[int, tuple[int, bool]] = field(default_factory=dict)
 
     def number(self, name: str, symbol: Symbol) -> int:
         """Return the sample number that replaces the size ``name``.
@@ -67,13 +72,35 @@ class FreeSizes:
             self.symbols.append(symbol)
         return self.numbers[name]
 
+    def growing_numbers(self, name: str, rows: int, state: int, axis: int) -> tuple[int, int]:
+        """Return the sample numbers that replace the length of a growing state before and after a step.
+
+        Args:
+            name: The length before the first step.
+            rows: The number of rows that each step adds.
+            state: The index of the state among the inputs of the plan.
+            axis: The axis along which the state grows.
+        """
+        name = f"{name} + {rows} in each step"
+        name = str(self.equalities.get(name, name))
+        before, after = self.number(name, Symbol(state, axis)), self.number(f"{name}{_AFTER}", Symbol(state, -1 - axis))
+        self.growing |= {before: (rows, False), after: (rows, True)}
+        return before, after
+
     def check_same(self, lefts: Sequence[int], rights: Sequence[int]) -> None:
         """Raise EqualSizesRequired if two lists of sizes that must be equal differ in a free size."""
         names = {number: name for name, number in self.numbers.items()}
         for left, right in zip(lefts, rights, strict=False):
+            if left != right and self.growing.get(left) != self.growing.get(right):
+                raise PlanRefused("NATIVE-SHAPE", "an operator needs two sizes to be equal, and one of them grows")
             if left != right and (left in names or right in names):
                 name = names.get(right) or names[left]
-                raise EqualSizesRequired(name, names.get(left, left) if right in names else right)
+                other = names.get(left, left) if right in names else right
+                raise EqualSizesRequired(name.removesuffix(_AFTER), other.removesuffix(_AFTER) if isinstance(other, str) else other)
+
+    def depends_on_growing(self, sizes: Sequence[int]) -> bool:
+        """Return True if one of ``sizes`` may depend on the length of a growing state."""
+        return any(size % number == 0 for size in sizes if size for number in self.growing)
 
     def is_free(self, size: int) -> bool:
         """Return True if a sample number divides ``size``, so that ``size`` may depend on a free size."""
@@ -86,6 +113,13 @@ class FreeSizes:
             while size and size % (factor * number) == 0:
                 factor *= number
         return factor
+
+
+def size_name(size: Dim, index: int, axis: int) -> str:
+    """Return the name of the size of axis ``axis`` of input ``index`` of a plan."""
+    if isinstance(size, int):
+        return str(size)
+    return size.value if size.value is not None and not varies(size) else f"input {index} axis {axis}"
 
 
 def merge_samples(first: Plan, second: Plan, symbols: Sequence[Symbol]) -> Plan:

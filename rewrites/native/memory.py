@@ -67,12 +67,13 @@ class _Regions:
 
     def __init__(self, free: FreeSizes) -> None:
         self.free = free
-        self.regions: dict[int, Workspace] = {}
+        self.regions: dict[tuple[int, Buffer | None], Workspace] = {}
 
-    def allocate(self, words: int) -> Place:
+    def allocate(self, words: int, owner: Buffer | None = None) -> Place:
+        """Allocate ``words`` words in the region for this size, or in a region that only ``owner`` uses."""
         unit = self.free.sample_factor(words)
-        offset = self.regions.setdefault(unit, Workspace(unit)).allocate(words)
-        return list(self.regions).index(unit), offset
+        offset = self.regions.setdefault((unit, owner), Workspace(unit)).allocate(words)
+        return list(self.regions).index((unit, owner)), offset
 
     def release(self, place: Place, words: int) -> None:
         list(self.regions.values())[place[0]].release(place[1], words)
@@ -107,7 +108,10 @@ def allocate_workspace(
     """
     workspace = _Regions(free)
     state_places: list[Place] = []
-    for (storage, _), size in zip(memory.storages, state_sizes, strict=True):
+    for (storage, _), size, new_state in zip(memory.storages, state_sizes, memory.new_states, strict=True):
+        if storage == Storage.GROWS and new_state is not None:
+            state_places.append(workspace.allocate(new_state.words, new_state))
+            continue
         rows = 2 * size if storage == Storage.TWO_ROWS else size
         state_places.append((0, 0) if storage == Storage.OUTPUT_ROWS else workspace.allocate(rows))
     last_use = {view.buffer: index for index, step in enumerate(steps) for view in (step.target, *step.operands)}
@@ -154,11 +158,16 @@ def assign_result_memory(body: Body, finals: Sequence[View], stacked: Sequence[V
     memory = ResultMemory()
     for index, view in enumerate(stacked):
         _assign_memory(body, view, (ValueKind.STACKED, index), memory)
+    growing = {state.new.buffer: state.index for state in body.growing.values()}
     for index, view in enumerate(finals):
         kind, output = memory.results.get(view.buffer, (None, 0))
         if view.buffer.origin == Origin.OLD and view.buffer.index == index and view.is_whole:
             memory.storages.append((Storage.IN_PLACE, 0))
             memory.new_states.append(None)
+        elif growing.get(view.buffer) == index:
+            memory.results[view.buffer] = (ValueKind.NEW, index)
+            memory.storages.append((Storage.GROWS, 0))
+            memory.new_states.append(view.buffer)
         elif kind == ValueKind.STACKED and view.is_whole:
             memory.storages.append((Storage.OUTPUT_ROWS, output))
             memory.new_states.append(view.buffer)

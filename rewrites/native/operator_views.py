@@ -8,10 +8,10 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.values import const_array, is_read
-from rewrites.native.body import Body, constant_elements
+from rewrites.native.body import Body
 from rewrites.native.operations import Op
 from rewrites.native.plan import PlanRefused
-from rewrites.native.views import View, dense_strides, move_elements
+from rewrites.native.views import View, constant_elements, dense_strides, move_elements
 
 __all__ = [
     "Translator",

@@ -56,7 +56,10 @@ ZERO, ONE = Size(0), Size(1)
 
 @dataclass(frozen=True)
 class Symbol:
-    """A size that is known only at run time: the size of axis ``axis`` of input ``input``."""
+    """A size that is known only at run time: the size of axis ``axis`` of input ``input``.
+
+    If the input is a state that grows, ``axis`` is its size before the step. ``-1 - axis`` is its size after the step.
+    """
 
     input: int
     axis: int
@@ -107,12 +110,13 @@ class Storage(IntEnum):
     """How a state is stored.
 
     IN_PLACE: the new state overwrites the old one. TWO_ROWS: old and new state have separate memory, and swap after each step.
-    OUTPUT_ROWS: the state is a row of a stacked output.
+    OUTPUT_ROWS: the state is a row of a stacked output. GROWS: each step adds rows to the state. Old and new state share memory.
     """
 
     IN_PLACE = 0
     TWO_ROWS = 1
     OUTPUT_ROWS = 2
+    GROWS = 3
 
 
 @dataclass(frozen=True)
@@ -120,12 +124,14 @@ class PlanState:
     """The memory of a state between steps.
 
     ``region_or_output``: the index of the output if the storage is OUTPUT_ROWS. Otherwise the index of a region of the workspace,
-    which holds the state from ``offset`` on.
+    which holds the state from ``offset`` on. A state that grows has a region of its own. It grows along ``axis``, and ``offset`` is
+    the number of rows that each step adds.
     """
 
     storage: Storage
     offset: Size = ZERO
     region_or_output: int = 0
+    axis: int = 0
 
 
 @dataclass(frozen=True)

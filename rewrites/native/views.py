@@ -9,7 +9,18 @@ import numpy as np
 
 from rewrites.native.operations import BOOL, FLOAT, words_of
 
-__all__ = ["Buffer", "Origin", "View", "broadcast", "dense_strides", "move_elements", "view_of_addresses", "view_of_buffer"]
+__all__ = [
+    "Buffer",
+    "GrowingState",
+    "Origin",
+    "View",
+    "broadcast",
+    "constant_elements",
+    "dense_strides",
+    "move_elements",
+    "view_of_addresses",
+    "view_of_buffer",
+]
 
 _LIMIT = 1 << 24
 """For views of at most this many elements, the compiler computes all addresses to follow a movement."""
@@ -86,6 +97,20 @@ class View:
         return self.offset == 0 and self.count == self.buffer.size and self.is_dense
 
 
+@dataclass(frozen=True)
+class GrowingState:
+    """A state to which each step adds ``rows`` rows along ``axis``.
+
+    ``new``: the view of the state after the step. ``added``: the part of ``new`` that the step adds.
+    """
+
+    index: int
+    axis: int
+    rows: int
+    new: View
+    added: View
+
+
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the strides of a contiguous tensor of the shape ``shape``."""
     strides, step = [], 1
@@ -131,6 +156,13 @@ def view_of_addresses(view: View, addresses: np.ndarray) -> View | np.ndarray:
     strides = tuple(int(addresses[second]) - first for second in seconds)
     grid = View(view.buffer, addresses.shape, strides, first, view.truth)
     return grid if np.array_equal(_addresses(grid), addresses) else addresses
+
+
+def constant_elements(view: View) -> np.ndarray:
+    """Return the elements of ``view``, whose buffer must be a constant, as an array."""
+    assert view.buffer.array is not None
+    strides = [view.buffer.array.itemsize * stride for stride in view.strides]
+    return np.array(np.lib.stride_tricks.as_strided(view.buffer.array[view.offset :], view.shape, strides))
 
 
 def _addresses(view: View) -> np.ndarray:

@@ -55,6 +55,8 @@ def write(
         PlanState(storage, _offset_in_elements(offset, each.dtype), output if storage == Storage.OUTPUT_ROWS else region)
         for (storage, output), (region, offset), each in zip(memory.storages, state_places, states_in, strict=True)
     ]
+    for state in body.growing.values():
+        states[state.index] = PlanState(Storage.GROWS, Size(state.rows), state_places[state.index][0], state.axis)
     return Plan(
         inputs=tuple(inputs),
         outputs=tuple(outputs),

@@ -88,7 +88,7 @@ class _Reader:
             inputs=tuple(self._input() for _ in range(inputs)),
             outputs=tuple(self._output() for _ in range(outputs)),
             regions=tuple(self.size() for _ in range(regions)),
-            states=tuple(PlanState(Storage(self.one()), self.size(), self.one()) for _ in range(states)),
+            states=tuple(self._state() for _ in range(states)),
             packs=tuple(
                 PlanPack(self.one(), self.size(), self.size(), self.size(), self.size(), self.size()) for _ in range(packs)
             ),
@@ -114,6 +114,10 @@ class _Reader:
     def _output(self) -> Output:
         dtype, backwards = self.take(2)
         return Output(self.dims(), bool(backwards), dtype)
+
+    def _state(self) -> PlanState:
+        storage = self.one()
+        return PlanState(Storage(min(storage, Storage.GROWS)), self.size(), self.one(), max(0, storage - Storage.GROWS))
 
     def _value(self) -> Value:
         kind, index, dtype = self.take(3)

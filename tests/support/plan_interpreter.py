@@ -28,7 +28,10 @@ class _Run:
         self.plan = plan
         assert len(inputs) == len(plan.inputs)
         assert all(array.dtype == {**NUMPY, **NARROW}[each.dtype] for array, each in zip(inputs, plan.inputs, strict=True))
-        self.symbols = [inputs[symbol.input].shape[symbol.axis] for symbol in plan.symbols]
+        self.given_shapes = [array.shape for array in inputs]
+        self.symbols: list[int] = []
+        self.regions: list[Array] = []
+        self.take_sizes(0)
         kinds = [each.kind for each in plan.inputs]
         assert sorted(kinds, key=[0, 1, 2, 1].__getitem__) == kinds
         assert kinds.count(InputKind.INITIAL) == len(plan.states)
@@ -41,12 +44,25 @@ class _Run:
         for array, each in zip(inputs, plan.inputs, strict=True):
             rows = (self.steps,) if each.kind == InputKind.SCANNED else ()
             assert array.shape == (*rows, *map(self.number, each.dims))
-        self.shapes = [array.shape for array in inputs]
         self.inputs = [np.ascontiguousarray(array).reshape(-1) for array in inputs]
         self.constants = np.frombuffer(plan.constants, np.uint8)
-        self.regions = [np.full(self.number(size), np.nan, np.float32).view(np.uint8) for size in plan.regions]
         self.stacked = [np.full(self.steps * self.elements(each.dims), _nothing(each.dtype)) for each in plan.outputs]
         self.step = 0
+
+    def take_sizes(self, steps: int) -> None:
+        """Set the symbols to their sizes after this many steps, and make room for what has grown."""
+        growing = {index: each for index, each in enumerate(self.plan.states) if each.storage == Storage.GROWS}
+        self.symbols = []
+        for symbol in self.plan.symbols:
+            axis, state = max(symbol.axis, -1 - symbol.axis), growing.get(symbol.input)
+            rows = state.offset.coefficient if state is not None and state.axis == axis else 0
+            assert symbol.axis >= 0 or rows
+            self.symbols.append(self.given_shapes[symbol.input][axis] + rows * (steps + (symbol.axis < 0)))
+        for index, size in enumerate(self.plan.regions):
+            kept = self.regions[index] if index < len(self.regions) else np.empty(0, np.uint8)
+            room = np.full(max(self.number(size), kept.size // 4), np.nan, np.float32).view(np.uint8)
+            room[: kept.size] = kept
+            self.regions[index : index + 1] = [room]
 
     def number(self, size: Size) -> int:
         exponents = size.exponents or (0,) * len(self.symbols)
@@ -57,7 +73,10 @@ class _Run:
 
     def outputs(self) -> list[Array]:
         for index, state in enumerate(self.plan.states):
-            if state.storage != Storage.OUTPUT_ROWS:
+            if state.storage == Storage.GROWS:
+                rows = self.inputs[index].reshape(self.given_shapes[index])
+                self.state(index, new=False)[:] = np.moveaxis(rows, state.axis, 0).reshape(-1)
+            elif state.storage != Storage.OUTPUT_ROWS:
                 self.state(index, new=False)[:] = self.inputs[index]
         for start in range(0, self.steps, self.plan.block):
             if self.plan.form == Form.LOOP:
@@ -75,8 +94,9 @@ class _Run:
                     order = [(step, each) for each in instructions for step in block]
                 for self.step, instruction in order:
                     self.do(instruction)
+            self.take_sizes(block.stop)
         self.step = self.steps
-        finals = [self.state(index, new=False).copy().reshape(self.shapes[index]) for index in range(len(self.plan.states))]
+        finals = [self.final(index) for index in range(len(self.plan.states))]
         shapes = [(self.steps, *map(self.number, each.dims)) for each in self.plan.outputs]
         rows = [rows[: math.prod(shape)].reshape(shape) for rows, shape in zip(self.stacked, shapes, strict=True)]
         return [*finals[self.plan.form == Form.LOOP :], *rows]
@@ -88,8 +108,19 @@ class _Run:
         assert 0 <= row < self.steps
         return self.stacked[output][row * count : (row + 1) * count]
 
+    def final(self, index: int) -> Array:
+        state, rows = self.plan.states[index], self.state(index, new=False).copy()
+        shape = [*map(self.number, self.plan.inputs[index].dims)]
+        if state.storage != Storage.GROWS:
+            return rows.reshape(shape)
+        return np.moveaxis(rows.reshape(shape.pop(state.axis), *shape), 0, state.axis)
+
     def state(self, index: int, *, new: bool) -> Array:
         state, count = self.plan.states[index], self.inputs[index].size
+        if state.storage == Storage.GROWS:
+            dims = [*map(self.number, self.plan.inputs[index].dims)]
+            dims[state.axis] += state.offset.coefficient if new else 0
+            return _typed(self.regions[state.region_or_output], self.plan.inputs[index].dtype, 0, math.prod(dims))
         if state.storage == Storage.OUTPUT_ROWS:
             if new:
                 return self.stacked_row(state.region_or_output, self.step)

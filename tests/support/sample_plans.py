@@ -26,7 +26,10 @@ from rewrites.native.plan import (
 )
 from tests.support.native_plans import elementwise, operand, row, single
 
-__all__ = ["arity", "counting", "lstm", "recurrence", "sample_plans"]
+__all__ = ["FIXED_STORAGES", "arity", "counting", "growing", "lstm", "recurrence", "sample_plans"]
+
+FIXED_STORAGES = tuple(storage for storage in Storage if storage != Storage.GROWS)
+"""The storages of states that keep their sizes."""
 
 
 def arity(op: Op) -> int:
@@ -58,8 +61,9 @@ def sample_plans() -> Iterator[Plan]:
     yield single(Op.MATMUL, (1, 1, 1, 1), columns, [35, 15, 21], matrix=(5, 7, 3))
     reversed_rows = operand(1, (0, 0, -5, -1), 14)
     yield single(Op.COPY, (1, 1, 3, 5), [operand(0, (0, 0, 1, 3)), reversed_rows], [15, 15])
-    yield from map(counting, Storage)
-    for storage in Storage:
+    yield from map(counting, FIXED_STORAGES)
+    yield from (growing(), growing(2), growing(axis=0), growing(3, axis=2))
+    for storage in FIXED_STORAGES:
         for backwards in (False, True):
             yield recurrence(storage, backwards=backwards)
     for size in (1, 4, 8, 16):  # one vector a row
@@ -140,6 +144,55 @@ def counting(storage: Storage = Storage.IN_PLACE, size: int = 3, least: int = 5)
         phases=(Phase(True, 0, len(instructions)),),
         constants=struct.pack("<2q", 0, least),
         regions=(Size(4 + 4 * size),),
+        form=Form.LOOP,
+    )
+
+
+def growing(rows: int = 1, axis: int = 1) -> Plan:
+    """Return a Loop that adds `rows` rows of h to a cache, and then sets h to the sum of h and the mean of all rows.
+
+    The other axes of the cache have the sizes 2 and 3. Its length is known only at run time.
+    """
+    before, after, each = Size(1, (1, 0)), Size(1, (0, 1)), Size(6)
+    cache, h, new_h, moved, mean, y = range(6)
+    wide = (ONE, ONE, ONE, Size(6 * rows))
+    values = (
+        Value(ValueKind.NEW, 2, Size(6, (0, 1))),
+        Value(ValueKind.OLD, 1, Size(6 * rows)),
+        Value(ValueKind.NEW, 1, Size(6 * rows)),
+        Value(ValueKind.TEMPORARY, 2, Size(6, (0, 1))),
+        Value(ValueKind.TEMPORARY, 0, each, Size(32 + 12 * rows)),
+        Value(ValueKind.STACKED, 0, Size(6 * rows)),
+    )
+    added = PlanOperand(cache, Size(6, (1, 0)), (ZERO, ZERO, ZERO, ONE))
+    along = PlanOperand(moved, ZERO, (ZERO, ZERO, after, ONE))
+    instructions = (
+        Instruction(Op.COPY, wide, (added, row(h))),
+        Instruction(Op.COPY, (ONE, ONE, each, after), (along, operand(cache, (0, 0, 1, 6)))),
+        Instruction(Op.MEAN, (ONE, ONE, each, after), (operand(mean, (0, 0, 1, 0)), along)),
+        Instruction(Op.ADD, (ONE, ONE, Size(rows), each), (*(operand(value, (0, 0, 6, 1)) for value in (new_h, h)), row(mean))),
+        Instruction(Op.COPY, wide, (row(y), row(new_h))),
+    )
+    dims = [Size(2), Size(3)]
+    dims.insert(axis, before)
+    return Plan(
+        inputs=(
+            Input(InputKind.INITIAL, (), dtype=BOOL),
+            Input(InputKind.INITIAL, (Size(6 * rows),)),
+            Input(InputKind.INITIAL, tuple(dims)),
+            Input(InputKind.LIMIT, (), dtype=INT64),
+        ),
+        outputs=(Output((Size(6 * rows),)),),
+        states=(
+            PlanState(Storage.IN_PLACE),
+            PlanState(Storage.IN_PLACE, Size(16)),
+            PlanState(Storage.GROWS, Size(rows), 1, axis),
+        ),
+        values=values,
+        instructions=instructions,
+        phases=(Phase(True, 0, len(instructions)),),
+        symbols=(Symbol(2, axis), Symbol(2, -1 - axis)),
+        regions=(Size(64 + 12 * rows), Size(6, (0, 1)), Size(6, (0, 1))),
         form=Form.LOOP,
     )
 

@@ -1,4 +1,5 @@
 // Proves that a plan with these sizes stays within bounds, by the lowest and highest element of each access in 64 bits.
+#include "growth.h"
 #include "operations.h"
 #include "resolved.h"
 #include <stdlib.h>
@@ -26,7 +27,8 @@ static bool check_values(const plan *p, const resolved *z, fault *why) {
     const int64_t bytes = bytes_of(v.type);
     int64_t offset = z->sizes[v.offset], count = z->sizes[v.count], limit = 0, rows = 1;
     switch (v.kind) {
-      case SCANNED: case CAPTURED: case OLD: case NEW: limit = z->input_rows[v.index]; break; // the states are the first inputs
+      case SCANNED: case CAPTURED: case OLD: limit = z->input_rows[v.index]; break; // the states are the first inputs
+      case NEW: limit = z->new_rows[v.index]; break;
       case CONSTANT: limit = WORD * (int64_t)p->n_constants / bytes; break;
       case TEMPORARY: limit = WORD * z->sizes[p->regions[v.index]] / bytes; break;
       case ROWS: limit = WORD * z->sizes[p->regions[v.index]] / bytes; rows = p->block; break;
@@ -61,8 +63,8 @@ static bool check_states(const plan *p, const resolved *z, span *taken, fault *w
   int64_t n = 0;
   for (int32_t i = 0; i < p->n_states; i++) {
     state_words s = p->states[i];
-    const int64_t bytes = bytes_of(p->inputs[i].type), row = bytes * z->input_rows[i];
-    const int64_t size = s.storage == TWO_ROWS ? 2 * row : row, offset = bytes * z->sizes[s.offset];
+    const int64_t bytes = bytes_of(p->inputs[i].type), row = bytes * z->new_rows[i];
+    const int64_t size = s.storage == TWO_ROWS ? 2 * row : row, offset = bytes * offset_of_state(p, z->sizes, i);
     if (s.storage == ROWS_OF_AN_OUTPUT) {
       if (z->output_rows[s.place] != z->input_rows[i]) return refuse(why, "state %d is not of the size of a row of output %d", (int)i, (int)s.place);
       continue;

@@ -15,6 +15,13 @@ typedef struct {
   int64_t bytes;
 } stack;
 
+// A region of the workspace. `at` is aligned.
+typedef struct {
+  void *data;
+  char *at;
+  int64_t bytes;
+} region;
+
 // Lists of micros, and the index in `micros` where each list begins.
 typedef struct {
   void *room;
@@ -34,9 +41,9 @@ typedef struct {
   resolved sizes;
   task *tasks;
   program program;
-  void *block;
+  region *regions;
+  void *block;     // holds packs
   size_t elements; // of the block
-  char *memory;    // the workspace
   float **packs;
   const float *const *shared; // packs that exist already, or null
   int64_t step_number;        // of a Loop
@@ -52,7 +59,10 @@ bool frame_ready(frame *f, const int64_t *symbols, fault *why);
 // Pack a matrix of floats or bytes as floats.
 void pack_matrix(const void *input, int32_t type, const resolved *z, pack_words k, float *packed);
 
-// Free stacks that are too large to keep for the next run.
+// Adapt to the sizes after a step. What the run has stored is kept.
+bool frame_grow(frame *f, fault *why);
+
+// Free stacks, and regions of states that grow, if they are too large to keep for the next run.
 void frame_let_go(frame *f);
 
 // Run all steps of a Scan. Return false and the fault for an index out of range or an integer division by zero.

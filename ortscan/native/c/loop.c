@@ -1,3 +1,4 @@
+#include "growth.h"
 #include "loop.h"
 #include <stdlib.h>
 
@@ -79,7 +80,10 @@ frame *loop_begin(loop *l, const tensor *inputs, int64_t *steps, fault *why) {
   int64_t symbols[MOST_SYMBOLS] = {0};
   for (int32_t i = 0; i < p->n_inputs; i++)
     if (!fits(p, 0, i, inputs + i, why)) return 0;
-  for (int32_t s = 0; s < p->n_symbols; s++) symbols[s] = inputs[p->symbols[s].input].dims[p->symbols[s].axis];
+  for (int32_t s = 0; s < p->n_symbols; s++) {
+    const symbol_words from = p->symbols[s];
+    symbols[s] = inputs[from.input].dims[axis_of_symbol(from)] + (from.axis < 0 ? grown_rows(p, from.input) : 0);
+  }
   *steps = p->form == LOOP_FORM ? 0 : inputs[p->n_states].dims[0];
   if (*steps < 0 || *steps > MOST_ELEMENTS) {
     refuse(why, "%lld steps are out of range", (long long)*steps);

@@ -2,6 +2,7 @@
 #include "operator.h"
 #include "base64.h"
 #include "tensor.h"
+#include "run.h"
 #include "until.h"
 #include <stdlib.h>
 #include <string.h>
@@ -104,8 +105,9 @@ static OrtStatus *run_until(const OrtApi *api, OrtKernelContext *context, frame 
   run_data d = {inputs, outputs, 0};
   fault why;
   outputs[0] = &condition;
-  for (int32_t i = 1; i < p->n_states; i++) TRY(output_of(api, context, f, i, 0, outputs + i));
   if (!frame_run_until(f, &d, stacked, limit, &why)) return say(api, &why);
+  for (int32_t i = 1; i < p->n_states; i++) TRY(output_of(api, context, f, i, 0, outputs + i));
+  run_finish(f, &d);
   for (int32_t i = 0; i < p->n_outputs; i++) {
     void *all;
     const size_t bytes = (size_t)(f->sizes.output_rows[i] * bytes_of(p->outputs[i].type)) * (size_t)d.steps;

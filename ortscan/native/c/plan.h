@@ -11,13 +11,14 @@ enum { MOST_RANK = 16, MOST_PORTS = 4096, MOST_SYMBOLS = 64, MOST_EXPONENT = 4, 
 
 typedef enum { SCAN_FORM, LOOP_FORM } form;
 typedef enum { INITIAL_STATE, SCANNED_INPUT, CAPTURED_INPUT, LIMIT_INPUT } input_kind;
-typedef enum { IN_PLACE, TWO_ROWS, ROWS_OF_AN_OUTPUT } storage;
+typedef enum { IN_PLACE, TWO_ROWS, ROWS_OF_AN_OUTPUT, GROWS } storage; // GROWS + a: along axis a
 typedef enum { SCANNED, CAPTURED, CONSTANT, TEMPORARY, ROWS, STACKED, OLD, NEW, PACK, STEP_NUMBER } value_kind;
 
 // Sizes, dims, counts, offsets and strides are indices into the table of sizes; `dims` of a port has `rank` indices.
 typedef struct { int32_t kind, type, backwards, rank; const int32_t *dims; } port;
-typedef struct { int32_t input, axis; } symbol_words;
-typedef struct { int32_t storage, offset, place; } state_words; // place: the output that stores the state, or its region
+typedef struct { int32_t input, axis; } symbol_words; // axis -1 - a: axis a of a state after the step
+// place: the output that stores the state, or its region; offset: of a state that grows, the rows of a step
+typedef struct { int32_t storage, offset, place; } state_words;
 typedef struct { int32_t input, offset, k, n, stride_k, stride_n; } pack_words;
 typedef struct { int32_t kind, index, type, count, offset; } value_words;
 typedef struct { int32_t value, offset, strides[AXES]; } operand_words; // strides outermost first

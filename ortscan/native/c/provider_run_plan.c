@@ -1,4 +1,5 @@
 #include "provider_run_plan.h"
+#include "run.h"
 #include "tensor.h"
 #include "until.h"
 #include <stdlib.h>
@@ -64,8 +65,9 @@ static OrtStatus *run_loop(running *r, frame *f) {
   run_data d = {r->data, r->outputs, 0};
   const int64_t limit = r->steps;
   r->outputs[0] = &condition;
-  for (int32_t i = 1; i < p->n_states; i++) TRY(output_at(r, f, i, r->outputs + i));
   if (!frame_run_until(f, &d, r->outputs + p->n_states, limit, &why)) return run_error(r->info->claim->host.api, why.text);
+  for (int32_t i = 1; i < p->n_states; i++) TRY(output_at(r, f, i, r->outputs + i));
+  run_finish(f, &d);
   r->steps = d.steps;
   for (int32_t i = 0; i < p->n_outputs; i++) {
     int64_t dims[MOST_RANK + 1];

@@ -1,6 +1,6 @@
 // Reads the words of a plan. Checks that depend on sizes are in extents.c.
+#include "growth.h"
 #include "operations.h"
-#include "plan.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,7 +89,7 @@ static bool symbols_and_sizes(const plan *p, fault *why) {
     symbol_words s = p->symbols[i];
     if (s.input < 0 || s.input >= p->n_inputs) return refuse(why, "symbol %d is of no input", (int)i);
     const port *o = p->inputs + s.input;
-    if (s.axis < 0 || s.axis >= o->rank + (o->kind == SCANNED_INPUT)) return refuse(why, "symbol %d is of no axis of its input", (int)i);
+    if (axis_of_symbol(s) >= o->rank + (o->kind == SCANNED_INPUT)) return refuse(why, "symbol %d is of no axis of its input", (int)i);
   }
   for (int32_t i = 0; i < p->n_sizes; i++)
     for (int32_t e = 1; e <= p->n_symbols; e++) {
@@ -104,7 +104,7 @@ static bool states_and_packs(const plan *p, fault *why) {
     if (!is_size(p, p->regions[i])) return refuse(why, "the size of region %d is not in the table of sizes", (int)i);
   for (int32_t i = 0; i < p->n_states; i++) {
     state_words s = p->states[i];
-    if (s.storage < IN_PLACE || s.storage > ROWS_OF_AN_OUTPUT) return refuse(why, "state %d has storage %d", (int)i, (int)s.storage);
+    if (s.storage < IN_PLACE || s.storage >= GROWS + p->inputs[i].rank) return refuse(why, "state %d has storage %d", (int)i, (int)s.storage);
     if (!is_size(p, s.offset)) return refuse(why, "the offset of state %d is not in the table of sizes", (int)i);
     const bool rows = s.storage == ROWS_OF_AN_OUTPUT;
     if (s.place < 0 || s.place >= (rows ? p->n_outputs : p->n_regions)) return refuse(why, "state %d is in %s %d", (int)i, rows ? "output" : "region", (int)s.place);
@@ -212,7 +212,7 @@ static bool read(plan *p, int64_t n, fault *why) {
   if (!(p->instructions = (const instruction_words *)section(&r, "instructions", p->n_instructions, sizeof(instruction_words) / 4))) return false;
   if (!(p->phases = (const phase_words *)section(&r, "phases", p->n_phases, 3))) return false;
   if (r.at != r.end) return refuse(why, "the plan goes on after its phases");
-  return order_of_inputs(p, why) && symbols_and_sizes(p, why) && states_and_packs(p, why) && values(p, why) && instructions(p, why);
+  return order_of_inputs(p, why) && symbols_and_sizes(p, why) && states_and_packs(p, why) && values(p, why) && instructions(p, why) && growth_is_valid(p, why);
 }
 
 plan *plan_read(const void *bytes, size_t count, fault *why) {

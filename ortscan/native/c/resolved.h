@@ -4,6 +4,7 @@
 
 typedef struct {
   int64_t *sizes, *input_rows, *output_rows; // elements of one step of each input and stacked output
+  int64_t *new_rows;                         // elements of each state after the step
   int64_t *regions;                          // the offset of each in the workspace in bytes, then the total
 } resolved;
 

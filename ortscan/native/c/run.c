@@ -1,5 +1,6 @@
 // Runs the steps of a plan in a prepared frame. Nothing is checked here because extents.c has proven the bounds.
 #include "run.h"
+#include "growth.h"
 #include <string.h>
 
 // The address of a value in step t, its stride per step, and whether it alternates between two buffers.
@@ -22,7 +23,7 @@ static place of_output(const frame *f, const run_data *d, int32_t output, int64_
 // Return the position of a state in the workspace.
 static char *kept_at(const frame *f, int32_t state) {
   const state_words s = f->plan->states[state];
-  return f->memory + f->sizes.regions[s.place] + f->sizes.sizes[s.offset] * bytes_of(f->plan->inputs[state].type);
+  return f->regions[s.place].at + offset_of_state(f->plan, f->sizes.sizes, state) * bytes_of(f->plan->inputs[state].type);
 }
 
 static place of_state(const frame *f, const run_data *d, value_words v, int64_t t) {
@@ -34,7 +35,7 @@ static place of_state(const frame *f, const run_data *d, value_words v, int64_t 
     return (place){t ? new.at - new.step : d->inputs[v.index], new.step, 1}; // the first step runs alone, then all addresses are set again
   }
   char *at = kept_at(f, v.index);
-  if (s.storage == IN_PLACE) return (place){at, 0, 1};
+  if (s.storage != TWO_ROWS) return (place){at, 0, 1};
   const bool second = (t & 1) != (v.kind == NEW);
   return (place){at + (second ? row : 0), (ptrdiff_t)(second ? -row : row), -1};
 }
@@ -48,8 +49,8 @@ static place of_value(const frame *f, const run_data *d, value_words v, int64_t 
     case SCANNED: at = of_row(d->inputs[v.index], p->inputs[v.index].backwards, d->steps, t, f->sizes.input_rows[v.index] * bytes); break;
     case CAPTURED: at.at = d->inputs[v.index]; break;
     case CONSTANT: at.at = (char *)p->constants; break;
-    case TEMPORARY: at.at = f->memory + f->sizes.regions[v.index]; break;
-    case ROWS: at = (place){f->memory + f->sizes.regions[v.index], p->block == 1 ? 0 : (ptrdiff_t)(f->sizes.sizes[v.count] * bytes), 1}; break;
+    case TEMPORARY: at.at = f->regions[v.index].at; break;
+    case ROWS: at = (place){f->regions[v.index].at, p->block == 1 ? 0 : (ptrdiff_t)(f->sizes.sizes[v.count] * bytes), 1}; break;
     case STACKED: at = of_output(f, d, v.index, t); break;
     case OLD: case NEW: at = of_state(f, d, v, t); break;
     case PACK: at.at = (char *)f->packs[v.index], offset = 0; break;
@@ -96,7 +97,8 @@ void run_begin(frame *f, const run_data *d) {
   for (int32_t i = 0; i < p->n_packs; i++)
     if (!f->shared[i]) pack_matrix(d->inputs[p->packs[i].input], p->inputs[p->packs[i].input].type, &f->sizes, p->packs[i], f->packs[i]);
   for (int32_t i = 0; i < p->n_states; i++)
-    if (p->states[i].storage != ROWS_OF_AN_OUTPUT) copy(kept_at(f, i), d->inputs[i], f->sizes.input_rows[i] * bytes_of(p->inputs[i].type));
+    if (grown_axis(p, i) >= 0) copy_grown(p, &f->sizes, i, kept_at(f, i), d->inputs[i], true);
+    else if (p->states[i].storage != ROWS_OF_AN_OUTPUT) copy(kept_at(f, i), d->inputs[i], f->sizes.input_rows[i] * bytes_of(p->inputs[i].type));
 }
 
 const void *run_state(const frame *f, const run_data *d, int32_t state, int64_t t) {
@@ -106,7 +108,9 @@ const void *run_state(const frame *f, const run_data *d, int32_t state, int64_t 
 
 void run_finish(const frame *f, const run_data *d) {
   const plan *p = f->plan;
-  for (int32_t i = 0; i < p->n_states; i++) copy(d->outputs[i], run_state(f, d, i, d->steps), f->sizes.input_rows[i] * bytes_of(p->inputs[i].type));
+  for (int32_t i = 0; i < p->n_states; i++)
+    if (grown_axis(p, i) >= 0) copy_grown(p, &f->sizes, i, d->outputs[i], kept_at(f, i), false);
+    else copy(d->outputs[i], run_state(f, d, i, d->steps), f->sizes.input_rows[i] * bytes_of(p->inputs[i].type));
 }
 
 void run_steps(const frame *f, int64_t count) {

@@ -1,4 +1,5 @@
 // Computes the sizes of a plan from its symbols.
+#include "growth.h"
 #include "resolved.h"
 
 static bool size_of(const plan *p, int32_t i, const int64_t *symbols, int64_t *size, fault *why) {
@@ -15,15 +16,18 @@ static bool size_of(const plan *p, int32_t i, const int64_t *symbols, int64_t *s
   return true;
 }
 
-static bool row_of(const port *o, const int64_t *sizes, const char *name, int32_t i, int64_t *row, fault *why) {
+// Count the elements of one step, after axis `grown` has grown by `rows`.
+static bool row_of(const port *o, const int64_t *sizes, const char *name, int32_t i, int32_t grown, int64_t rows, int64_t *row, fault *why) {
+  int64_t dims[MOST_RANK];
   bool empty = false;
   for (int32_t d = 0; d < o->rank; d++) {
-    if (sizes[o->dims[d]] < 0) return refuse(why, "axis %d of %s %d has a negative size", (int)d, name, (int)i);
-    empty = empty || !sizes[o->dims[d]];
+    dims[d] = sizes[o->dims[d]] + (d == grown ? rows : 0);
+    if (dims[d] < 0) return refuse(why, "axis %d of %s %d has a negative size", (int)d, name, (int)i);
+    empty = empty || !dims[d];
   }
   *row = empty ? 0 : 1;
   for (int32_t d = 0; d < o->rank && !empty; d++)
-    if ((*row *= sizes[o->dims[d]]) > MOST_ELEMENTS) return refuse(why, "%s %d is too large", name, (int)i);
+    if ((*row *= dims[d]) > MOST_ELEMENTS) return refuse(why, "%s %d is too large", name, (int)i);
   return true;
 }
 
@@ -44,8 +48,10 @@ bool resolve(const plan *p, const int64_t *symbols, resolved *z, fault *why) {
   for (int32_t i = 0; i < p->n_sizes; i++)
     if (!size_of(p, i, symbols, z->sizes + i, why)) return false;
   for (int32_t i = 0; i < p->n_inputs; i++)
-    if (!row_of(p->inputs + i, z->sizes, "input", i, z->input_rows + i, why)) return false;
+    if (!row_of(p->inputs + i, z->sizes, "input", i, -1, 0, z->input_rows + i, why)) return false;
+  for (int32_t i = 0; i < p->n_states; i++)
+    if (!row_of(p->inputs + i, z->sizes, "state", i, grown_axis(p, i), grown_rows(p, i), z->new_rows + i, why)) return false;
   for (int32_t i = 0; i < p->n_outputs; i++)
-    if (!row_of(p->outputs + i, z->sizes, "output", i, z->output_rows + i, why)) return false;
+    if (!row_of(p->outputs + i, z->sizes, "output", i, -1, 0, z->output_rows + i, why)) return false;
   return regions(p, z, why);
 }

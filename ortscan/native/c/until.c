@@ -1,6 +1,7 @@
 // Runs a Loop. Its stacks grow because the number of steps is unknown. They belong to the frame, and the next run reuses them unless
 // they are large.
 #include "until.h"
+#include "growth.h"
 #include "run.h"
 #include <stdlib.h>
 
@@ -50,9 +51,11 @@ bool frame_run_until(frame *f, run_data *d, void **stacked, int64_t limit, fault
     f->step_number = t;
     run_steps(f, 1);
     if (f->failed) return run_went_well(f, why);
+    if (!grows(f->plan)) continue;
+    if (!frame_grow(f, why)) return false;
+    placed = false;
   }
   if (room < 0) return refuse(why, "there is no memory for the stacks of %lld steps", (long long)t);
   d->steps = t;
-  run_finish(f, d);
   return true;
 }

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from rewrites.native.body import Body, constant_elements
+from rewrites.native.body import Body
 from rewrites.native.operations import NUMPY, Op
 from rewrites.native.operator_views import Translator, TranslatorCall
-from rewrites.native.views import View, broadcast, dense_strides, move_elements, view_of_addresses
+from rewrites.native.views import GrowingState, View, broadcast, constant_elements, dense_strides, move_elements, view_of_addresses
 from rewrites.ops.element_moves import movement
 from rewrites.ops.versions import axis_of, dropout_is_identity
 
@@ -130,6 +130,8 @@ def _concat(call: TranslatorCall) -> Sequence[View]:
     parts = [call.body.as_type(part, parts[0].buffer.dtype) if part.truth else part for part in parts]
     if len(parts) == 1:
         return parts
+    if call.node in call.body.growing:
+        return [_extended(call, call.body.growing[call.node], parts[1])]
     rank = len(parts[0].shape)
     axis = axis_of(call.node, 0, rank)
     others = [(*part.shape[:axis], *part.shape[axis + 1 :]) for part in parts]
@@ -150,6 +152,15 @@ def _concat(call: TranslatorCall) -> Sequence[View]:
         call.body.emit(Op.COPY, place, part)
         offset += part.shape[axis]
     return [result]
+
+
+def _extended(call: TranslatorCall, state: GrowingState, part: View) -> View:
+    """Write ``part`` after the rows of a growing state. Return the view of the new state."""
+    call.body.free.check_same(state.added.shape, part.shape)
+    if part.shape != state.added.shape:
+        raise call.refuse("NATIVE-SHAPE", f"the shapes {list(state.added.shape)} and {list(part.shape)} cannot be joined")
+    call.body.emit(Op.COPY, state.added, part)
+    return state.new
 
 
 def _constant_of_shape(call: TranslatorCall) -> Sequence[View]:

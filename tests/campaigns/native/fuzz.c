@@ -1,12 +1,14 @@
 // Damages valid plans and runs what is still accepted: fuzz FILE SEED ROUNDS, or of recurrent nodes fuzz cells SEED ROUNDS.
 // The file holds plans, each after its number of bytes.
 // Built with sanitizers, which end it where a plan reaches outside anything.
+#include "growth.h"
 #include "loop.h"
+#include "run.h"
 #include "until.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DATA = 1 << 18, MOST_WORK = 1 << 20 };
+enum { MOST_DATA = 1 << 18, MOST_WORK = 1 << 20, MOST_GROWTH = 64 };
 
 static uint64_t state;
 static uint32_t any(uint32_t below) {
@@ -57,6 +59,8 @@ static int64_t elements(const int64_t *dims, size_t axes) {
 
 static bool is_short(const frame *f, int64_t steps) {
   double work = 0;
+  for (int32_t i = 0; i < f->plan->n_states; i++)
+    if (grown_rows(f->plan, i) > MOST_GROWTH) return false;
   for (int32_t i = 0; i < f->plan->n_instructions; i++) {
     const task *t = f->tasks + i;
     double products = (double)t->m * t->n * t->k + (double)t->m * t->n;
@@ -64,6 +68,17 @@ static bool is_short(const frame *f, int64_t steps) {
   }
   for (int32_t i = 0; i < f->plan->n_packs; i++) work += (double)packed_elements(f->sizes.sizes[f->plan->packs[i].k], f->sizes.sizes[f->plan->packs[i].n]);
   return work * (double)(steps ? steps : 1) < MOST_WORK;
+}
+
+static bool make_outputs(const frame *f, int32_t count, int64_t steps, void **outputs) {
+  const plan *p = f->plan;
+  bool good = true;
+  for (int32_t i = 0; i < count && good; i++) {
+    int64_t dims[MOST_RANK + 1];
+    const int64_t n = elements(dims, dims_of_output(f, i, steps, dims));
+    good = n <= MOST_DATA && (outputs[i] = numbers(n, i < p->n_states ? p->inputs[i].type : p->outputs[i - p->n_states].type));
+  }
+  return good;
 }
 
 static bool run(loop *l, tensor *inputs, int64_t steps) {
@@ -75,15 +90,11 @@ static bool run(loop *l, tensor *inputs, int64_t steps) {
   bool good = f && is_short(f, steps);
   for (int32_t i = 0; i < p->n_inputs; i++) data[i] = inputs[i].data;
   const bool is_loop = p->form == LOOP_FORM;
-  for (int32_t i = 0; i < (is_loop ? p->n_states : n_outputs) && good; i++) {
-    int64_t dims[MOST_RANK + 1];
-    int64_t count = elements(dims, dims_of_output(f, i, steps, dims));
-    good = count <= MOST_DATA && (outputs[i] = numbers(count, i < p->n_states ? p->inputs[i].type : p->outputs[i - p->n_states].type));
-  }
+  if (good && !is_loop) good = make_outputs(f, n_outputs, steps, outputs);
   run_data d = {data, outputs, steps};
   if (good && is_loop) {
     void **stacked = outputs + p->n_states;
-    frame_run_until(f, &d, stacked, steps, &why);
+    if (frame_run_until(f, &d, stacked, steps, &why) && make_outputs(f, p->n_states, d.steps, outputs)) run_finish(f, &d);
     for (int32_t i = 0; i < p->n_outputs; i++) stacked[i] = 0; // the frame's
   } else if (good)
     frame_run(f, &d, &why);
@@ -99,7 +110,7 @@ static bool make_inputs(const plan *p, tensor *inputs, int64_t steps) {
   fault why;
   int64_t symbols[MOST_SYMBOLS];
   for (int32_t s = 0; s < MOST_SYMBOLS; s++) symbols[s] = any(6);
-  resolved z = {calloc((size_t)p->n_sizes + 1, 8), calloc((size_t)p->n_inputs + 1, 8), calloc((size_t)p->n_outputs + 1, 8), calloc((size_t)p->n_regions + 1, 8)};
+  resolved z = {calloc((size_t)p->n_sizes + 1, 8), calloc((size_t)p->n_inputs + 1, 8), calloc((size_t)p->n_outputs + 1, 8), calloc((size_t)p->n_states + 1, 8), calloc((size_t)p->n_regions + 1, 8)};
   bool good = resolve(p, symbols, &z, &why);
   for (int32_t i = 0; i < p->n_inputs && good; i++) {
     const port *o = p->inputs + i;
@@ -113,6 +124,7 @@ static bool make_inputs(const plan *p, tensor *inputs, int64_t steps) {
   free(z.sizes);
   free(z.input_rows);
   free(z.output_rows);
+  free(z.new_rows);
   free(z.regions);
   return good;
 }
