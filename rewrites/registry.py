@@ -34,7 +34,7 @@ from rewrites.loop_form import (
     trip_count,
     written_rows,
 )
-from rewrites.native import native_cell, native_loop
+from rewrites.native import float_loop, native_cell, native_loop
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.recurrences import blocks_of_steps
 from rewrites.recurrences.cells import recurrent_cell
@@ -173,6 +173,7 @@ RULES: tuple[Rule[Any], ...] = (
     blocks_of_steps.RULE,
     early_exits.RULE,
     unroll.RULE,
+    float_loop.RULE,
     native_loop.RULE,
     unroll_recurrent_nodes.RULE,
     reversed_nodes.RULE,

@@ -96,4 +96,5 @@ class Rule(Generic[S]):
 
 def is_to_be_compiled(loop: Loop, ctx: Context) -> bool:
     """Return True if a rule in use can compile the loop, in its present form, to a plan."""
-    return any(rule.phase == "native" and rule.subject == "loop" and isinstance(rule.check(loop, ctx), Patch) for rule in ctx.rules)
+    patches = (rule.check(loop, ctx) for rule in ctx.rules if rule.phase == "native" and rule.subject == "loop")
+    return any(isinstance(patch, Patch) and patch.outcome.instructions for patch in patches)

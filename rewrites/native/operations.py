@@ -68,6 +68,8 @@ class Op(IntEnum):
     SOFTSIGN = 38
     GELU = 39
     CAST = 40
+    TO_FLOAT16 = 41
+    TO_BFLOAT16 = 42
 
     WHERE = 48
     MUL_ADD = 49

@@ -380,6 +380,12 @@ def _log_softmax(x: Array) -> Array:
     return np.asarray(below - np.log(np.exp(below).sum(-1, keepdims=True)))
 
 
+def _to_bfloat16(x: Array) -> Array:
+    bits = x.view(np.uint32).astype(np.uint64)
+    near = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+    return np.where(np.isnan(x), x, near)
+
+
 _HALF, _ROOT = np.float32(0.5), np.float32(math.sqrt(0.5))
 _ELEMENTWISE: dict[Op, Callable[..., Any]] = {
     Op.ADD: np.add,
@@ -415,6 +421,8 @@ _ELEMENTWISE: dict[Op, Callable[..., Any]] = {
     Op.SIGN: np.sign,
     Op.SIN: np.sin,
     Op.COS: np.cos,
+    Op.TO_FLOAT16: lambda x: x.astype(np.float16).astype(np.float32),
+    Op.TO_BFLOAT16: _to_bfloat16,
     Op.SOFTSIGN: lambda x: x / (1 + np.abs(x)),
     Op.GELU: lambda x: _HALF * x * (1 + _erf(x * _ROOT)),
     Op.WHERE: lambda c, a, b: np.where(c != 0, a + a.dtype.type(0), b),

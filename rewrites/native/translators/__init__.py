@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from rewrites.native.body import Body
 from rewrites.native.operator_views import Translator, TranslatorCall
+from rewrites.native.translators.casts import CASTS
 from rewrites.native.translators.indexing import INDEXING
 from rewrites.native.translators.movement import MOVEMENT, SHAPES
 from rewrites.native.translators.pointwise import POINTWISE
@@ -23,6 +24,7 @@ __all__ = ["TRANSLATORS", "translate"]
 
 TRANSLATORS: dict[str, Translator] = {
     **MOVEMENT,
+    **CASTS,
     **INDEXING,
     **POINTWISE,
     **PRODUCTS,

@@ -1,8 +1,7 @@
-"""Translates elementwise operators: arithmetic, activations, comparisons, logic, selections and casts."""
+"""Translates elementwise operators: arithmetic, activations, comparisons, logic and selections."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -10,7 +9,7 @@ import onnx_ir as ir
 
 from rewrites.graph.values import const_array, const_scalar
 from rewrites.native.body import Body
-from rewrites.native.operations import BOOL, DOUBLE, FLOAT, NUMPY, Op
+from rewrites.native.operations import DOUBLE, FLOAT, NUMPY, Op
 from rewrites.native.operator_views import Translator, TranslatorCall
 from rewrites.native.views import View
 from rewrites.ops.versions import clip_bounds
@@ -75,26 +74,6 @@ def _xor(call: TranslatorCall) -> Sequence[View]:
 def _where(call: TranslatorCall) -> Sequence[View]:
     condition, one, other = call.views
     return [call.body.elementwise(Op.WHERE, condition, one, other, truth=one.truth)]
-
-
-def _cast(call: TranslatorCall) -> Sequence[View]:
-    return _as_type(call, call.node.attributes.get_int("to", 0))
-
-
-def _cast_like(call: TranslatorCall) -> Sequence[View]:
-    return _as_type(call, call.view(1).dtype)
-
-
-def _as_type(call: TranslatorCall, to: int) -> Sequence[View]:
-    x = call.view(0)
-    if to not in NUMPY:
-        raise call.refuse("NATIVE-TYPE", f"it casts to {ir.DataType(to).name}")
-    if to != BOOL:
-        return [replace(call.body.as_type(x, to), truth=False)]
-    if x.truth:
-        return [x]
-    none = call.body.elementwise(Op.EQUAL, x, call.body.number(0, x.dtype), truth=True)
-    return [call.body.elementwise(Op.NOT, none, truth=True)]
 
 
 _LARGEST = {dtype: float(np.finfo(NUMPY[dtype]).max) for dtype in (FLOAT, DOUBLE)}
@@ -236,8 +215,6 @@ POINTWISE: dict[str, Translator] = {
     "Tanh": _elementwise(Op.TANH),
     "ThresholdedRelu": _thresholded,
     "And": _predicate(Op.MIN),
-    "Cast": _cast,
-    "CastLike": _cast_like,
     "Equal": _predicate(Op.EQUAL),
     "Greater": _predicate(Op.GREATER),
     "GreaterOrEqual": _predicate(Op.GREATER_OR_EQUAL),

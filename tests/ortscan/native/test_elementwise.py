@@ -38,9 +38,10 @@ ONNX = {
 ATTRIBUTES = {Op.MOD: {"fmod": 1}, Op.LEAKY_RELU: {"alpha": 0.3}, Op.HARD_SIGMOID: {"alpha": 0.3, "beta": 0.45}}
 IMMEDIATES = (np.float32(0.3).item(), np.float32(0.45).item())
 LIMITS = [88.7, 88.73, 89.0, -87.4, -88.0, -103.9, -104.5, 9.0, -9.1, 18.0, -18.1, 0.921875, 3.925, -3.926]
+HALVES = [65504.0, 65519.996, 65520.0, 6.1035156e-05, 6.1e-05, 2.9802322e-08, 2.9802326e-08, 3.3961776e38]
 WHOLE = [1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 8388609.0, 4.5e15, 16777217.0, 127.5]
 EXTREME = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-38, -1e-39, 3.4e38, -3.4e38]
-SPECIAL = np.array([*LIMITS, *WHOLE, *EXTREME], np.float32)
+SPECIAL = np.array([*LIMITS, *HALVES, *WHOLE, *EXTREME], np.float32)
 
 
 def numbers(seed: int) -> np.ndarray:

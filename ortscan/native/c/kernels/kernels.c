@@ -144,6 +144,7 @@ const isa NAMED(ISA) = {TEXT(ISA), {[F32] = {
   [LOG] = log_rows, [RECIPROCAL] = reciprocal_rows, [NOT] = not_rows, [SOFTPLUS] = softplus_rows, [RELU] = relu_rows, [ERF] = erf_rows,
   [FLOOR] = floor_rows, [CEIL] = ceil_rows, [ROUND] = round_rows, [SIGN] = sign_rows, [ELU] = elu_rows, [LEAKY_RELU] = leaky_relu_rows,
   [HARD_SIGMOID] = hard_sigmoid_rows, [SOFTSIGN] = softsign_rows, [GELU] = gelu_rows, [SIN] = sin_rows, [COS] = cos_rows,
+  [TO_FLOAT16] = to_float16_rows, [TO_BFLOAT16] = to_bfloat16_rows,
   [WHERE] = where_rows, [SELECT] = select_rows, [MUL_ADD] = mul_add_rows, [MUL_SUB] = mul_sub_rows, [SUB_MUL] = sub_mul_rows, [MUL_MUL_ADD] = mul_mul_add_rows,
   [MUL_MUL_SUB] = mul_mul_sub_rows, [LOG_ADD_EXP] = log_add_exp_rows,
   [SUM] = sum_rows, [MEAN] = mean_rows, [REDUCE_MAX] = highest_rows, [REDUCE_MIN] = lowest_rows, [SUM_OF_SQUARES] = sum_of_squares_rows,
