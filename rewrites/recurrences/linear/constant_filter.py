@@ -3,6 +3,8 @@
     Scan(s1, s2, xs) body => (y = b0 x + s1, s1 = b1 x - a1 y + s2, s2 = b2 x - a2 y)
     ->    If (all numbers are finite) then Y = MatMul([X, Z], V) ... (``scans/linear_system.py``) else the original Scan
 
+The coefficients may differ from step to step if they are rows of a scanned constant, such as the gains of a Kalman filter.
+
 To compute the output of a step, the matrix product of a block multiplies the inputs of later steps by 0, and 0 times infinity is
 NaN. So an If keeps the loop for infinities, NaN, and numbers so large that a sum might overflow. If a -0 could reach a result, the
 If also keeps the loop for -0. Results differ from the loop by rounding only: sums have another order, and products of constants are
@@ -14,15 +16,17 @@ Conditions:
 * Inputs do not depend on states.
 * Either all coefficients are single numbers and all values have the same shape, or the states have few elements and known sizes, as
   in a Kalman filter with a constant gain.
+* If coefficients differ from step to step, the constants of all blocks take at most 1/64 of the memory budget.
 * The powers of the state matrix stay so small that no value grows by ``_MOST`` or more.
 * The trip count or the sizes of a row are known.
 * By the cost estimate, the products are at least a fifth faster than the loop.
 * The target runs Scan and If.
 * The loop is not compiled to a plan.
 
-If all states are independent, the rule leaves the loop to another rule in two cases:
+If all states are independent, the rule leaves the loop to another rule in three cases:
 
 * The states decay, and their stacks exceed the second-level cache: ``linear-recurrence`` needs no If.
+* The decays differ from step to step, and the stacks exceed the first-level cache: ``gated-recurrence`` is faster.
 * A state only accumulates: ``cumulative`` computes it.
 """
 
@@ -38,19 +42,19 @@ from rewrites.base import since
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.dims import same
 from rewrites.graph.values import const_array, static_dims
 from rewrites.loops import Loop, ScanView
 from rewrites.ops.versions import concat, reshape, reversed_if, split
 from rewrites.recurrences.closed_form import ClosedForm, Form, least_steps, over_budget, plain_scan, slower_than_loop, steps_unknown
 from rewrites.recurrences.fallback import all_finite_and_bounded
 from rewrites.recurrences.linear.system import System
-from rewrites.recurrences.linear.system_reader import SystemReader
+from rewrites.recurrences.linear.system_reader import SystemReader, read_system
 from rewrites.recurrences.linear.zeros import gives_negative_zeros
 from rewrites.recurrences.results import put_stacks
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.scans.block_responses import largest_states
 from rewrites.scans.blocks import reshape_with_axes_of
-from rewrites.scans.linear_system import SystemBlocks, block_length, sum_of_powers
+from rewrites.scans.linear_system import SystemBlocks, block_length, varying_ns
 
 __all__ = ["RULE", "check"]
 
@@ -63,8 +67,12 @@ _OPERATORS, _MORE_BLOCKS, _EACH, _ANY_STEPS, _OF_MATRICES = 6, 8, 3, 20, 14
 the number of steps is unknown, and for a system of matrices."""
 _FIRST, _LONGEST = 8, 1 << 17
 """If the number of steps is unknown: the least number for which blocks may pay off, and the most that run in blocks."""
+_SHARE, _ITEM = 64, 4
+"""The constants of all blocks may take the memory budget divided by ``_SHARE``. A number has ``_ITEM`` bytes."""
 _NEAR = 1 << 18
 """The largest stack in bytes that fits the processor's second-level cache together with its results."""
+_NEAREST = 1 << 14
+"""The largest stack in bytes that fits the processor's first-level cache together with its results."""
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -75,12 +83,12 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     kinds = {state.inner.dtype for state in scan.states} | {each.inner.dtype for each in scan.scan_inputs}
     if not kinds <= _TYPES or len(kinds) != 1:
         return NOTHING_HERE
-    system, reader = _read(scan, ctx.opset)
+    system, reader = read_system(scan, ctx.opset)
     if system is None or not system.inputs or _other_rule_applies(scan, system, ctx):
         return NOTHING_HERE
     if {value.dtype for value in system.inputs} != kinds:
         return NOTHING_HERE  # other rules first move outputs that depend on no state, such as flags, out of the loop
-    if system.is_elementwise and not _has_one_shape(system):
+    if system.is_elementwise and not system.has_one_shape:
         return NotApplicable("LINEAR-SHAPE", f"'{system.states[0].inner.name}' is computed from values of perhaps different shapes")
     least = least_steps(scan, ctx, _FIRST, lambda count: _too_slow(scan, system, StepSizes.of(scan, ctx), count) is None)
     return ClosedForm(
@@ -92,38 +100,23 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     ).patch(ctx)
 
 
-def _read(loop: ScanView, opset: int) -> tuple[System | None, SystemReader]:
-    reader = SystemReader(loop, opset, is_elementwise=True)
-    system = reader.system()
-    if (system is None or not _has_one_shape(system)) and SystemReader.supports_body(loop):
-        mixing = SystemReader(loop, opset, is_elementwise=False)
-        if (mixed := mixing.system()) is not None:
-            return mixed, mixing
-    return system, reader
-
-
 def _names(system: System) -> str:
     return ", ".join(f"'{state.inner.name}'" for state in system.states)
-
-
-def _has_one_shape(system: System) -> bool:
-    """Return True if all states, inputs and outputs are known to have the same shape."""
-    values = [value for state in system.states for value in (state.inner, state.initial, state.next)]
-    values += [*system.inputs, *(output.inner for output in system.outputs)]
-    return all(same(value.shape, system.states[0].inner.shape) for value in values)
 
 
 def _other_rule_applies(loop: ScanView, system: System, ctx: Context) -> bool:
     """Return True if all states are independent and another rule should replace them.
 
-    There are two such cases. The end of the module docstring lists them.
+    The end of the module docstring lists these cases.
     """
-    decays = np.diag(system.matrices.step)
-    if (system.matrices.step - np.diag(decays)).any() or not ((decays > 0) & (decays <= 1)).all():
+    decays = np.diagonal(system.matrices.step, axis1=1, axis2=2)
+    if np.count_nonzero(system.matrices.step) > np.count_nonzero(decays):
         return False
     sizes = StepSizes.of(loop, ctx)
-    step = sum(sizes.step_bytes(state.inner) for state in system.states)
-    return bool((decays == 1).any()) or (isinstance(loop.steps, int) and loop.steps * step > _NEAR)
+    steps, step = loop.steps if isinstance(loop.steps, int) else 0, sum(sizes.step_bytes(state.inner) for state in system.states)
+    if system.matrices.varies:
+        return system.is_elementwise and steps * step > _NEAREST
+    return bool(((decays > 0) & (decays <= 1)).all()) and (bool((decays == 1).any()) or steps * step > _NEAR)
 
 
 def _unprofitable(loop: ScanView, system: System, steps: int, ctx: Context) -> NotApplicable | None:
@@ -140,9 +133,13 @@ def _step_bytes(system: System, sizes: StepSizes) -> int:
 def _too_slow(loop: ScanView, system: System, sizes: StepSizes, steps: int) -> NotApplicable | None:
     step, costs = _step_bytes(system, sizes), sizes.options.costs
     rows = sizes.step_elements(system.states[0].inner) if system.is_elementwise else 1
-    (inputs, outputs), states = system.matrices.feedthrough.shape, len(system.matrices.step)
-    length = block_length(steps, max(states, inputs, outputs))
-    products = steps * rows * ((length * inputs + states) * outputs + inputs * states) * 2 * costs.product
+    (_, inputs, outputs), states = system.matrices.feedthrough.shape, system.matrices.step.shape[1]
+    length = block_length(system.matrices, steps, max(states, inputs, outputs), rows)
+    coefficients = (length * inputs + states) * outputs + inputs * states
+    size, limit = steps * coefficients * _ITEM, sizes.options.memory_budget // _SHARE
+    if system.matrices.varies and size > limit:
+        return NotApplicable("MEMORY-BUDGET", f"the constants of all blocks take about {size} bytes (limit {limit})")
+    products = steps * rows * coefficients * 2 * costs.product + varying_ns(system.matrices, length, coefficients, steps)
     moved = steps * step * costs.near_byte * (6 if rows == 1 else 12)
     checked = len(system.inputs) + sum(const_array(state.initial) is None for state in system.states)
     operators = _OPERATORS + _EACH * checked + (_MORE_BLOCKS if length < steps else 0)
@@ -157,9 +154,8 @@ def _largest(system: System, steps: int, dtype: np.dtype) -> float | None:
 
     Return None if values grow too much.
     """
-    total = sum_of_powers(system.matrices.step, steps)
-    states = (np.abs(system.matrices.drive).sum(0) + np.abs(system.matrices.state_bias) + 1) @ total
-    count = len(system.matrices.step)
+    states = largest_states(system.matrices, steps)
+    count = len(states)
     with np.errstate(all="ignore"):
         gain = max(states.max(), (states @ np.abs(system.largest[:count]) + np.abs(system.largest[count:]).sum(0)).max(initial=0))
     squared, summed = _LARGEST[dtype.itemsize]

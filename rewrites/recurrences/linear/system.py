@@ -1,19 +1,19 @@
-"""Classes for loops that are linear systems with constant matrices.
+"""A loop that is a linear system with constant matrices.
 
 The next state is ``s' = s A + u B + a`` and the output is ``y = s C + u D + d``, for the state s and the input u.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.graph.dims import same
 from rewrites.loops import ScanOutput, State
 from rewrites.recurrences.results import is_used
-from rewrites.scans.linear_system import Matrices
+from rewrites.scans.block_responses import Matrices
 
-__all__ = ["AffineMap", "System"]
+__all__ = ["System"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class System:
     Args:
         matrices: The matrices of the next states and of the outputs.
         largest: A matrix [n + m, ...] with one column for each number that the body computes, including intermediate results. The
-            column holds the coefficients of the states and inputs in this number.
+            column holds the coefficients of the states and inputs in this number, as the largest magnitude over all steps.
         state_sizes: The number of elements of each state.
         input_sizes: The number of elements of each input.
         output_sizes: The number of elements of each output.
@@ -45,52 +45,9 @@ class System:
         """The states whose values after the last step are read."""
         return [state for state in self.states if is_used(state.final)]
 
-
-@dataclass(frozen=True)
-class AffineMap:
-    """A tensor that is a constant ``bias`` plus a linear function of other values, the sources.
-
-    ``terms``: the coefficients of each source, an array [elements of the source, *axes of ``bias``].
-    """
-
-    bias: np.ndarray
-    terms: Mapping[ir.Value, np.ndarray] = field(default_factory=dict)
-
-    @staticmethod
-    def source(value: ir.Value, dims: Sequence[int]) -> "AffineMap":
-        """Return ``value``, of shape ``dims``, as a linear function of itself."""
-        bias = np.zeros(dims)
-        return AffineMap(bias, {value: np.eye(bias.size).reshape(bias.size, *dims)})
-
-    def plus(self, other: "AffineMap", sign: float = 1.0) -> "AffineMap":
-        """Return ``self + sign * other``, with broadcasting."""
-        bias = self.bias + sign * other.bias
-        terms = dict[ir.Value, np.ndarray]()
-        for part, factor in ((self, 1.0), (other, sign)):
-            for source, term in part.terms.items():
-                lifted = term.reshape(len(term), *[1] * (bias.ndim - term.ndim + 1), *term.shape[1:])
-                terms[source] = terms.get(source, 0) + factor * np.broadcast_to(lifted, (len(term), *bias.shape))
-        return AffineMap(bias, terms)
-
-    def times(self, factor: np.ndarray) -> "AffineMap":
-        """Return ``self * factor``, with broadcasting."""
-        wide = self.plus(AffineMap(np.zeros_like(factor)))
-        return AffineMap(wide.bias * factor, {source: term * factor for source, term in wide.terms.items()})
-
-    def product(self, matrix: np.ndarray, is_left: bool) -> "AffineMap":
-        """Return ``matrix @ self`` if ``is_left``, else ``self @ matrix``."""
-        if self.bias.ndim == 1 and is_left:
-            matrix, is_left = np.moveaxis(matrix, -1, 0) if matrix.ndim <= 2 else matrix, matrix.ndim > 2
-        if matrix.ndim > 2 or (self.bias.ndim == 1 and is_left):
-            raise ValueError
-        terms = {source: matrix @ term if is_left else term @ matrix for source, term in self.terms.items()}
-        return AffineMap(matrix @ self.bias if is_left else self.bias @ matrix, terms)
-
-    def gathered(self, index: np.ndarray) -> "AffineMap":
-        """Return the elements at the flat indices ``index``, in the shape of ``index``."""
-        terms = {source: term.reshape(len(term), -1)[:, index] for source, term in self.terms.items()}
-        return AffineMap(self.bias.reshape(-1)[index], terms)
-
-    def transposed(self) -> "AffineMap":
-        """Return the transpose of this matrix."""
-        return self.gathered(np.arange(self.bias.size).reshape(self.bias.shape).T)
+    @property
+    def has_one_shape(self) -> bool:
+        """Return True if all states, inputs and outputs are known to have the same shape."""
+        values = [value for state in self.states for value in (state.inner, state.initial, state.next)]
+        values += [*self.inputs, *(output.inner for output in self.outputs)]
+        return all(same(value.shape, self.states[0].inner.shape) for value in values)

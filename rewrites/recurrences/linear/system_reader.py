@@ -1,4 +1,4 @@
-"""Read a loop as one linear system with constant coefficients.
+"""Read a loop as one linear system with constant coefficients, which may differ from step to step.
 
 There are two kinds of systems:
 
@@ -7,53 +7,89 @@ There are two kinds of systems:
 * Other bodies mix the elements of their states. Then all elements of all states form one system, so they must be few. Such a body
   may also have MatMul and Gemm by constants, sums over axes, and operators that move elements.
 
-A value that does not depend on the states becomes an input of the system if the reader cannot compute it from other inputs.
+A value that does not depend on the states becomes an input of the system if the reader cannot compute it from other inputs. Rows of
+a scanned constant are such inputs too, unless the reader reads them as coefficients. An example is the gain of a Kalman filter.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import reads, varying_values
-from rewrites.graph.values import rank_of, static_dims
-from rewrites.loops import ScanView
+from rewrites.graph.values import is_constant, rank_of, static_dims
+from rewrites.loops import ScanInput, ScanView
 from rewrites.ops.element_moves import movement
 from rewrites.ops.versions import Dynamic, axes_of, keepdims
 from rewrites.recurrences.constants import ConstantReader
-from rewrites.recurrences.linear.system import AffineMap, System
-from rewrites.scans.linear_system import Matrices
+from rewrites.recurrences.linear.affine_map import AffineMap, biases, matrix_of, moved
+from rewrites.recurrences.linear.system import System
+from rewrites.scans.block_responses import Matrices
 
-__all__ = ["SystemReader"]
+__all__ = ["SystemReader", "read_system"]
 
 _MOST_STATES, _MOST_INPUTS = 64, 128
+_MOST_COEFFICIENTS = 1 << 18
+"""The most elements of the matrices of the states for all steps, if they differ from step to step."""
 _MOVED = {"Concat", "Expand", "Gather", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
 _ELEMENTWISE = frozenset({"Add", "Div", "Identity", "Mul", "Neg", "Sub"})
 _FOLLOWED = _ELEMENTWISE | {"Gemm", "MatMul", "ReduceSum", *_MOVED}
 _BINARY = frozenset({"Add", "Sub", "Mul", "Div", "MatMul", "Gemm"})
 
 
+def read_system(loop: ScanView, opset: int) -> tuple[System | None, "SystemReader"]:
+    """Return ``loop`` as a system, or None, and its reader.
+
+    Rows of scanned constants become coefficients only if ``loop`` is no system otherwise.
+    """
+    reader = SystemReader(loop, opset, is_elementwise=True)
+    system = reader.system()
+    if (system is not None and system.has_one_shape) or not SystemReader.supports_body(loop):
+        return system, reader
+    for is_elementwise, reads_rows in ((False, False), (True, True), (False, True)):
+        if reads_rows and not _has_few_coefficients(loop, is_elementwise):
+            continue
+        other = SystemReader(loop, opset, is_elementwise=is_elementwise, reads_rows=reads_rows)
+        read = other.system()
+        if read is not None and (not is_elementwise or read.has_one_shape):
+            return read, other
+    return system, reader
+
+
+def _has_few_coefficients(loop: ScanView, is_elementwise: bool) -> bool:
+    """Return True if the loop scans a constant, and the matrices of the states for all steps stay small."""
+    states = sum(1 if is_elementwise else math.prod(static_dims(state.inner) or (1,)) for state in loop.states)
+    steps = loop.steps if isinstance(loop.steps, int) else 0
+    return 0 < steps * states * states <= _MOST_COEFFICIENTS and any(is_constant(scan.outer) for scan in loop.scan_inputs)
+
+
 class SystemReader:
     """Reads values in the body of ``loop`` as linear functions of the states and inputs, plus a constant.
 
-    ``is_elementwise``: True if the same system applies to each element. Each value is then read as one number.
+    Args:
+        loop: The loop.
+        opset: The opset of the model.
+        is_elementwise: True if the same system applies to each element. Each value is then read as one number.
+        reads_rows: True if rows of scanned constants are coefficients, which differ from step to step.
     """
 
-    def __init__(self, loop: ScanView, opset: int, *, is_elementwise: bool) -> None:
+    def __init__(self, loop: ScanView, opset: int, *, is_elementwise: bool, reads_rows: bool = False) -> None:
         self._loop, self._constants, self._opset, self._is_elementwise = loop, ConstantReader(opset), opset, is_elementwise
         self._rank = min((rank_of(state.inner) or 0 for state in loop.states), default=0)
         self._known = {state.inner: self._source(state.inner, _MOST_STATES) for state in loop.states}
         self._varying = set(self._known)
+        if reads_rows:
+            self._known |= {scan.inner: rows for scan in loop.scan_inputs if (rows := self._rows(scan)) is not None}
         for node in loop.body:
             varies = any(value in self._varying for value in reads(node))
             if varies:
                 self._varying.update(node.outputs)
-            maps = self._tried(node, varies)
-            for index, value in enumerate(node.outputs):
-                affine = None if maps is None else maps[index]
-                fits = affine is not None and (is_elementwise or affine.bias.shape == static_dims(value))
-                self._known[value] = affine if fits else None if varies else self._source(value, _MOST_INPUTS)
+            maps: Sequence[AffineMap | None] = self._tried(node, varies) or [None] * len(node.outputs)
+            for value, affine in zip(node.outputs, maps, strict=False):
+                fits = affine is not None and (is_elementwise or affine.dims == static_dims(value))
+                if fits or varies:
+                    self._known[value] = affine if fits else None
 
     @staticmethod
     def supports_body(loop: ScanView) -> bool:
@@ -64,6 +100,12 @@ class SystemReader:
     def constant(self, value: ir.Value | None) -> np.ndarray | None:
         """Return the array of ``value`` if it is constant, else None."""
         return None if value is None or value in self._varying else self._constants.of(value)
+
+    def numbers(self, value: ir.Value | None) -> np.ndarray | None:
+        """Return the numbers that the float ``value`` has in all steps if they are constant, else None."""
+        array = self.constant(value)
+        affine = None if array is not None or value is None else self._known.get(value)
+        return array if affine is None or affine.terms else affine.bias
 
     def is_input(self, value: ir.Value) -> bool:
         """Return True if ``value`` cannot be computed from other values as a linear function.
@@ -81,7 +123,7 @@ class SystemReader:
         maps = [affine for value in results if (affine := self._of(value)) is not None]
         if len(maps) < len(results) or sum(map(self._size, states)) > _MOST_STATES:
             return None
-        if any(affine.bias.size != self._size(state) for affine, state in zip(maps, states, strict=False)):
+        if any(affine.size != self._size(state) for affine, state in zip(maps, states, strict=False)):
             return None
         inputs = list(dict.fromkeys(source for affine in maps for source in affine.terms if source not in states))
         sources, count = [*states, *inputs], len(states)
@@ -89,17 +131,17 @@ class SystemReader:
             affine for affine in self._known.values() if affine is not None and all(source in sources for source in affine.terms)
         ]
         widths = [self._size(value) for value in sources]
-        nexts, outputs = (_matrix(part, sources, widths) for part in (maps[:count], maps[count:]))
-        end = sum(widths[:count])
+        nexts, outputs = (matrix_of(part, sources, widths) for part in (maps[:count], maps[count:]))
+        end, added = sum(widths[:count]), biases(maps[count:])
         return System(
             loop.states,
             tuple(inputs),
             loop.scan_outputs,
-            Matrices(nexts[:end], nexts[end:], _biases(maps[:count]), outputs[:end], outputs[end:], _biases(maps[count:])),
-            _matrix(between, sources, widths),
+            Matrices(nexts[:, :end], nexts[:, end:], biases(maps[:count]), outputs[:, :end], outputs[:, end:], added),
+            np.abs(matrix_of(between, sources, widths)).max(0),
             tuple(widths[:count]),
             tuple(widths[count:]),
-            tuple(affine.bias.size for affine in maps[count:]),
+            tuple(affine.size for affine in maps[count:]),
             self._is_elementwise,
         )
 
@@ -120,9 +162,19 @@ class SystemReader:
         if value not in self._known:
             array = self._number(value) if self._is_elementwise else self.constant(value)
             is_number = array is not None and array.dtype.kind == "f"
-            affine = AffineMap(array.astype(np.float64)) if array is not None and is_number else None
+            affine = AffineMap(array.astype(np.float64)[None]) if array is not None and is_number else None
             self._known[value] = affine or self._source(value, _MOST_INPUTS)
         return self._known[value]
+
+    def _rows(self, scan: ScanInput) -> AffineMap | None:
+        """Return the rows of a scanned constant in the order of the steps; None if ``scan`` is not constant."""
+        stack = self._constants.of(scan.outer)
+        if stack is None or stack.dtype.kind != "f" or not np.isfinite(stack).all():
+            return None
+        if self._is_elementwise and (stack.size != len(stack) or stack.ndim > self._rank + 1):
+            return None
+        rows = stack.astype(np.float64)
+        return AffineMap((rows.reshape(len(rows)) if self._is_elementwise else rows)[:: -1 if scan.reverse else 1])
 
     def _number(self, value: ir.Value | None) -> np.ndarray | None:
         """Return the element of ``value`` if it is a float constant of one element, else None.
@@ -154,34 +206,20 @@ class SystemReader:
             second = self._of(operands[1]) if len(operands) > 1 else None
             return None if second is None else self._combined(node, first, second)
         if node.op_type in ("Identity", "Neg"):
-            return [first if node.op_type == "Identity" else first.times(np.array(-1.0))]
+            return [first if node.op_type == "Identity" else first.times(-1.0)]
         if node.op_type == "ReduceSum":
             return self._summed(node, first)
-        moved = movement(
-            node, self._opset, first.bias.shape, lambda index: self.constant(operands[index]) if index < len(operands) else None
+        movements = movement(
+            node, self._opset, first.dims, lambda index: self.constant(operands[index]) if index < len(operands) else None
         )
         parts = [self._of(value) for value in operands] if node.op_type == "Concat" else [first]
-        if moved is None or any(part is None for part in parts):
+        if movements is None or any(part is None for part in parts):
             return None
-        return _moved(moved.apply, [part for part in parts if part is not None])
-
-    def _scaled(self, node: ir.Node, first: AffineMap, second: AffineMap) -> list[AffineMap] | None:
-        """Return the result of ``node``, a Mul or Div of ``first`` and ``second``.
-
-        Return None unless the node multiplies or divides by a constant number.
-        """
-        left, right = (self._number(value) for value in node.inputs)
-        if node.op_type == "Div":
-            return [first.times(1 / right)] if right is not None and right != 0 else None
-        if right is not None:
-            return [first.times(right)]
-        return None if left is None else [second.times(left)]
+        return moved(movements.apply, [part for part in parts if part is not None])
 
     def _combined(self, node: ir.Node, first: AffineMap, second: AffineMap) -> list[AffineMap] | None:
         if node.op_type in ("Add", "Sub"):
             return [first.plus(second, 1.0 if node.op_type == "Add" else -1.0)]
-        if self._is_elementwise:
-            return self._scaled(node, first, second)
         if node.op_type == "Div":
             return [first.times(1 / second.bias)] if not second.terms and (second.bias != 0).all() else None
         if node.op_type == "Gemm":
@@ -198,52 +236,14 @@ class SystemReader:
         if left.terms and right.terms:
             return None
         product = left.product(right.bias, False) if not right.terms else right.product(left.bias, True)
-        product = product.times(np.array(node.attributes.get_float("alpha", 1.0)))
+        product = product.times(node.attributes.get_float("alpha", 1.0))
         if len(node.inputs) < 3 or node.inputs[2] is None:
             return [product]
         added = self._of(node.inputs[2])
-        return None if added is None else [product.plus(added.times(np.array(node.attributes.get_float("beta", 1.0))))]
+        return None if added is None else [product.plus(added.times(node.attributes.get_float("beta", 1.0)))]
 
     def _summed(self, node: ir.Node, first: AffineMap) -> list[AffineMap] | None:
-        axes = axes_of(node, self._opset, first.bias.ndim)
+        axes = axes_of(node, self._opset, len(first.dims))
         if axes is None or isinstance(axes, Dynamic) or not axes:
             return None
-        keep = keepdims(node)
-        terms = {source: term.sum(tuple(axis + 1 for axis in axes), keepdims=keep) for source, term in first.terms.items()}
-        return [AffineMap(first.bias.sum(tuple(axes), keepdims=keep), terms)]
-
-
-def _moved(make: Callable[..., Sequence[np.ndarray]], parts: list[AffineMap]) -> list[AffineMap]:
-    starts = np.cumsum([0, *(part.bias.size for part in parts)])
-    indices = [np.arange(part.bias.size).reshape(part.bias.shape) + start for part, start in zip(parts, starts, strict=False)]
-    sources = {source: len(term) for part in parts for source, term in part.terms.items()}
-    terms = {
-        source: np.concatenate(
-            [part.terms.get(source, np.zeros((size, *part.bias.shape))).reshape(size, -1) for part in parts], axis=1
-        )
-        for source, size in sources.items()
-    }
-    whole = AffineMap(_biases(parts), terms)
-    return [whole.gathered(index) for index in make(indices)]
-
-
-def _matrix(maps: list[AffineMap], sources: list[ir.Value], widths: list[int]) -> np.ndarray:
-    """Return the coefficients of all ``maps`` as one matrix [elements of sources, elements of maps].
-
-    ``widths``: the number of elements of each source.
-    """
-    count = sum(affine.bias.size for affine in maps)
-    rows = np.zeros((sum(widths), count))
-    starts = np.cumsum([0, *widths])
-    for index, (source, width) in enumerate(zip(sources, widths, strict=True)):
-        parts = [
-            affine.terms[source].reshape(width, -1) if source in affine.terms else np.zeros((width, affine.bias.size))
-            for affine in maps
-        ]
-        if parts:
-            rows[starts[index] : starts[index + 1]] = np.concatenate(parts, 1)
-    return rows
-
-
-def _biases(maps: list[AffineMap]) -> np.ndarray:
-    return np.concatenate([affine.bias.reshape(-1) for affine in maps]) if maps else np.zeros(0)
+        return [first.summed(axes, keepdims=keepdims(node))]

@@ -86,7 +86,7 @@ class _Signs:
 
     def of(self, value: ir.Value | None) -> int:
         """Return the signs that zeros of ``value`` may have."""
-        array = self._reader.constant(value)
+        array = self._reader.numbers(value)
         if array is not None:
             return _of_numbers(array, self._free)
         assert value is not None
@@ -99,7 +99,7 @@ class _Signs:
         return _SIGNS.get(node.op_type, _moved)(signs)
 
     def _scaled(self, node: ir.Node, signs: list[int]) -> int:
-        arrays = [self._reader.constant(value) for value in node.inputs]
+        arrays = [self._reader.numbers(value) for value in node.inputs]
         by = 1 if arrays[1] is not None else 0
         numbers = arrays[by]
         if numbers is None or (numbers == 0).any():

@@ -8,6 +8,7 @@ from itertools import product
 
 from tests.campaigns.closed_forms.checking import check_family, check_near_miss
 from tests.campaigns.closed_forms.families import FAMILIES, NEAR_MISSES, Sizes
+from tests.campaigns.closed_forms.filters import FILTER_MISSES, FILTERS, FilterSizes, check_filter, check_filter_miss
 from tests.campaigns.closed_forms.matrices import DECAYS, MatrixSizes, check_matrix
 
 _STEPS = (0, 1, 2, 3, 16, 17, 100, 1000, 4096)
@@ -37,6 +38,20 @@ def main() -> int:
     for name, steps in product(NEAR_MISSES, (3, 40, 1000)):
         if word in name:
             said = check_near_miss(name, Sizes(steps, 4, "float"), done)
+            done, wrong = done + 1, wrong + bool(said)
+            if said:
+                print(f"near miss: {name}, {steps} steps: {said}", flush=True)
+    for (name, states), steps, kind, backwards in product(
+        FILTERS.items(), (20, 100, 500, 2000), ("float", "double"), (False, True)
+    ):
+        if word in name:
+            said = check_filter(FilterSizes(steps, states, kind, backwards), done)
+            done, wrong = done + 1, wrong + bool(said)
+            if said:
+                print(f"{name}, {steps} steps of {kind}{', backwards' if backwards else ''}: {said}", flush=True)
+    for name, steps in product(FILTER_MISSES, (40, 1000)):
+        if word in name:
+            said = check_filter_miss(name, FilterSizes(steps, 3), done)
             done, wrong = done + 1, wrong + bool(said)
             if said:
                 print(f"near miss: {name}, {steps} steps: {said}", flush=True)

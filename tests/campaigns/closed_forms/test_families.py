@@ -6,6 +6,7 @@ import pytest
 import ortscan
 from tests.campaigns.closed_forms.checking import check_family, check_near_miss, has_loop
 from tests.campaigns.closed_forms.families import FAMILIES, NEAR_MISSES, Sizes, model_of
+from tests.campaigns.closed_forms.filters import FILTER_MISSES, FilterSizes, check_filter, check_filter_miss
 from tests.campaigns.closed_forms.matrices import DECAYS, MatrixSizes, check_matrix
 
 _DRAW = np.random.default_rng(2)
@@ -42,3 +43,13 @@ def test_near_misses_stay_loops(name: str) -> None:
 @pytest.mark.parametrize("name", DECAYS)
 def test_errors_of_matrices_grow_no_faster_than_the_loops(name: str) -> None:
     assert check_matrix(name, MatrixSizes(300, 3, 5, 17, "float", free=name == "a decay by head"), 0, "onnx") == ""
+
+
+@pytest.mark.parametrize("sizes", [FilterSizes(200, 4), FilterSizes(70, 2, "double", backwards=True)], ids=str)
+def test_errors_of_filters_grow_no_faster_than_the_loops(sizes: FilterSizes) -> None:
+    assert check_filter(sizes, 0) == ""
+
+
+@pytest.mark.parametrize("name", FILTER_MISSES)
+def test_filters_of_other_gains_stay_loops(name: str) -> None:
+    assert check_filter_miss(name, FilterSizes(100, 3), 0) == ""

@@ -1,5 +1,6 @@
 """States that are constant linear combinations of each other: their numbers, corner values, and loops that stay."""
 
+import math
 from itertools import product
 
 import numpy as np
@@ -152,9 +153,73 @@ DENSE = {
 }
 
 
-@pytest.mark.parametrize("way", [*WAYS, *DENSE])
+def rows_of(kind: str, name: str, shape: tuple[int, ...], middle: float = 0) -> str:
+    """Return an initializer with different rows, whose numbers differ from ``middle`` by at most 0.1."""
+    numbers = ", ".join(f"{middle + 0.1 * math.sin(index):.4f}" for index in range(math.prod(shape)))
+    return f"{kind}[{','.join(map(str, shape))}] {name} = {{{numbers}}}"
+
+
+def gained(
+    inside: str = CORRECTED, rows: tuple[int, ...] = (200, 3, 2), kind: str = "double", constant: bool = True, **more: str
+) -> str:
+    """Return the filter ``estimated``, whose gain K is the row of each step of a constant, or else of an input."""
+    row, weights = ",".join(map(str, rows[1:])), MATRICES.rpartition(", ")[0].replace("float", kind)
+    given = f"{kind}[3] s0, {kind}[{rows[0]},2] zs" + ("" if constant else f", {kind}[{rows[0]},{row}] Ks")
+    return scan(
+        inside,
+        **{
+            "inputs": f"{kind}[3] s, {kind}[2] z, {kind}[{row}] K",
+            "outputs": f"{kind}[3] n, {kind}[3] y",
+            "attributes": "num_scan_inputs = 2",
+            "given": given,
+            "operands": "s0, zs, Ks",
+            "results": f"{kind}[3] f, {kind}[{rows[0]},3] ys",
+            "outer": "f, ys",
+            "weights": f"{weights}, {rows_of(kind, 'Ks', rows)}" if constant else weights,
+        }
+        | more,
+    )
+
+
+def in_rows(steps: int, inside: str, shape: str) -> str:
+    """Return a Scan over two states of ``shape``, with numbers a and b that are the rows of each step of two constants."""
+    return second_order(
+        steps,
+        inside,
+        shape,
+        kind="double",
+        inputs=f"double[{shape}] s1, double[{shape}] s2, double[{shape}] x, double a, double b",
+        attributes="num_scan_inputs = 3",
+        operands="z1, z2, xs, as, bs",
+        weights=f"{rows_of('double', 'as', (steps,), 0.5)}, {rows_of('double', 'bs', (steps,), 0.5)}, double c = {{3}}",
+    )
+
+
+ALPHA_BETA = "p = Add (s1, s2) e = Sub (x, p) g = Div (e, c) n1 = Add (p, g) k = Mul (e, b) d = Mul (s2, a) n2 = Add (d, k) y = Identity (n1)"
+VARYING = {
+    "gains": gained(),
+    "gains in float": gained(rows=(50, 3, 2), kind="float"),
+    "gains in one block": gained(rows=(20, 3, 2)),
+    "gains of 201 steps": gained(rows=(201, 3, 2)),
+    "gains backwards": gained(attributes="num_scan_inputs = 2, scan_input_directions = [1, 1], scan_output_directions = [1]"),
+    "gains in the other direction": gained(attributes="num_scan_inputs = 2, scan_input_directions = [0, 1]"),
+    "gains that are added and moved": gained(
+        "Kt = Transpose (K) Kn = Neg (Kt) Km = Add (Kn, Kt) Kl = Sub (Km, Kn) "
+        + CORRECTED.replace("MatMul (K, e)", "MatMul (e, Kl)")
+    ),
+    "rows that are added": gained(
+        "p = MatMul (A, s) c = MatMul (C, p) e = Sub (z, c) k = MatMul (K, e) q = Add (p, k) j = ReduceSum <keepdims = 0> (K, one)"
+        " n = Add (q, j) y = Sub (n, j)",
+        own="int64[1] one = {1}",
+    ),
+    "rows of numbers": in_rows(100, ALPHA_BETA, "3"),
+    "divisors": in_rows(100, ALPHA_BETA.replace("k = Mul (e, b)", "o = Add (b, c) q = Mul (e, b) k = Div (q, o)"), "2,2"),
+}
+
+
+@pytest.mark.parametrize("way", [*WAYS, *DENSE, *VARYING])
 def test_the_results_are_those_of_the_loop(way: str) -> None:
-    after, _ = becomes(constant_filter, (WAYS | DENSE)[way], B=3)
+    after, _ = becomes(constant_filter, (WAYS | DENSE | VARYING)[way], B=3)
     assert [node.op_type for node in after.graph.node].count("If") == 1
     assert all(node.op_type != "Scan" for node in after.graph.node)
 
@@ -211,6 +276,20 @@ def test_errors_are_no_larger_than_four_times_those_of_the_loop() -> None:
             "LINEAR-SHAPE",
         ),
         (second_order(300000, shape="400"), "MEMORY-BUDGET"),
+        (
+            scan(
+                "k = Mul (s, w) n = Add (k, z) m = ReduceSum <keepdims = 1> (n, first) y = Add (n, m)",
+                inputs="float[32] s, float[32] z, float[32] w",
+                outputs="float[32] n, float[32] y",
+                attributes="num_scan_inputs = 2",
+                given="float[32] s0, float[200,32] zs",
+                operands="s0, zs, ws",
+                results="float[32] f, float[200,32] ys",
+                outer="f, ys",
+                weights=rows_of("float", "ws", (200, 32)) + ", int64[1] first = {0}",
+            ),
+            "MEMORY-BUDGET",
+        ),
         (second_order(300, "n1 = Neg (x) n2 = Identity (s1) y = Identity (s2)"), "LINEAR-CORNERS"),
     ],
 )
@@ -243,6 +322,36 @@ def test_stacks_over_the_memory_budget_keep_the_loop() -> None:
 )
 def test_loops_that_are_not_linear_stay(change: tuple[str, str]) -> None:
     stays(constant_filter, second_order(300, BIQUAD.replace(*change)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        gained(constant=False),
+        gained(
+            CORRECTED.replace("MatMul (K, e)", "MatMul (L, e)").replace(
+                "p =", "ss = Tanh (s) t = Slice (ss, zero, two) L = Mul (K, t) p ="
+            )
+        ).replace("<double[3,3]", "<int64[1] zero = {0}, int64[1] two = {2}, double[3,3]"),
+        gained(CORRECTED.replace("y = Identity (n)", "y = Mul (n, n)")),
+        in_rows(100, ALPHA_BETA.replace("Mul (e, b)", "Mul (e, e)"), "3"),
+    ],
+    ids=["gains are an input", "gains depend on the state", "square", "square of numbers"],
+)
+def test_loops_that_are_not_linear_by_rows_of_constants_stay(text: str) -> None:
+    stays(constant_filter, text)
+
+
+def test_gains_keep_infinities_nan_and_zeros() -> None:
+    text = gained(rows=(40, 3, 2), kind="float")
+    after, _ = apply(text, [constant_filter])
+    sessions = [ort_session(model) for model in (after, model_from_text(text, 18))]
+    for initial, measured in product((*CORNERS, 1.0), repeat=2):
+        feeds = {"s0": np.full(3, initial, np.float32), "zs": np.ones((40, 2), np.float32)}
+        feeds["zs"][17, 1] = measured
+        mine, theirs = (run_session(session, feeds) for session in sessions)
+        for ours, loops in zip(mine, theirs, strict=True):
+            np.testing.assert_allclose(ours, loops, rtol=1e-4, atol=1e-5)
 
 
 def test_an_output_of_another_type_leaves_the_loop_first() -> None:
