@@ -84,7 +84,7 @@ def give_advice(
         if (bench is not None or not is_timed) and attempt.verified_level is not None:
             helpful.append((attempt, bench))
     for loop in report.loops_left:
-        loop.advice = _best_advice(loop.where, helpful)
+        loop.advice = _best_advice(loop.where, helpful, times)
     return times
 
 
@@ -103,7 +103,8 @@ def _add_costs(times: "Bench", outcome: Rewritten) -> None:
         if not took:
             continue
         now = "; none of it is left" if loop.fate == "removed" else ""
-        now = f"; {duration(takes * speedup.after)} of {duration(speedup.after)} now" if takes else now
+        if takes and loop.fate != "kept":
+            now = f"; {duration(takes * speedup.after)} of {duration(speedup.after)} now"
         loop.cost = f"{duration(took * speedup.before)} of the {duration(speedup.before)} of a run{now}"
 
 
@@ -139,7 +140,7 @@ def _is_covered_by(candidate: AdviceCandidate, other: TriedCandidate) -> bool:
     return bool(candidate.sizes) and candidate.sizes.keys() == other.candidate.sizes.keys()
 
 
-def _best_advice(where: str, helpful: "list[tuple[TriedCandidate, Bench | None]]") -> list[Advice]:
+def _best_advice(where: str, helpful: "list[tuple[TriedCandidate, Bench | None]]", times: "Bench | None") -> list[Advice]:
     """Return at most two pieces of advice for the loop at ``where``.
 
     The first piece is the best advice that helps in any session of onnxruntime. The second piece is the best advice that needs a
@@ -148,6 +149,7 @@ def _best_advice(where: str, helpful: "list[tuple[TriedCandidate, Bench | None]]
     Args:
         where: the location of the loop.
         helpful: the candidates that improve some loops, each with its measurements, or with None if it was not timed.
+        times: the times of the original and the optimised model. The advice starts from the time of the optimised model.
     """
     chosen_advice: list[Advice] = []
     best = 1.0
@@ -160,7 +162,7 @@ def _best_advice(where: str, helpful: "list[tuple[TriedCandidate, Bench | None]]
                 chosen = pair
         if chosen is not None and (not chosen_advice or _factor(chosen[1]) > best * _CLEARLY):
             best = _factor(chosen[1])
-            chosen_advice.append(_advice(*chosen, where))
+            chosen_advice.append(_advice(*chosen, where, times))
     return chosen_advice
 
 
@@ -168,7 +170,7 @@ def _factor(bench: "Bench | None") -> float:
     return 1.0 if bench is None else bench.results[0].ratio().value
 
 
-def _advice(attempt: TriedCandidate, bench: "Bench | None", where: str) -> Advice:
+def _advice(attempt: TriedCandidate, bench: "Bench | None", where: str, times: "Bench | None") -> Advice:
     candidate, fate = attempt.candidate, attempt.improved_fates[where]
     condition = f", if {candidate.when}" if candidate.when else ""
     flags, options = candidate.flags, dict(candidate.options)
@@ -177,5 +179,6 @@ def _advice(attempt: TriedCandidate, bench: "Bench | None", where: str) -> Advic
     if bench is None:
         return Advice(flags, options, fate, f"{flags}: {_FATES[fate]}{condition}", candidate.when)
     speedup = bench.results[0].speedup()
+    speedup = speedup if times is None else speedup.after_same_start(times.results[0].speedup())
     text = f"{flags}: {_FATES[fate]}; {speedup}{condition}"
     return Advice(flags, options, fate, text, candidate.when, (speedup.before, speedup.after), dict(speedup.sizes))

@@ -83,17 +83,12 @@ class SizeResult:
 
     def ratio(self, model: int = -1) -> Ratio:
         """Return the speed of ``model`` relative to the first model."""
-        return ratio_of(self.timings[model].gains)
+        first, other = self.timings[0], self.timings[model]
+        return ratio_of(other.gains, first.median / other.median)
 
     def speedup(self, model: int = -1) -> Speedup:
-        """Return how much faster ``model`` is than the first model.
-
-        The times of both models are those of the round with the median ratio. Medians over all rounds would not fit this ratio on a
-        busy machine.
-        """
-        first, other, ratio = self.timings[0], self.timings[model], self.ratio(model)
-        typical = min(range(len(other.gains)), key=lambda number: abs(other.gains[number] - ratio.value))
-        return Speedup(first.rounds[typical], other.rounds[typical], ratio, self.sizes, self.label)
+        """Return how much faster ``model`` is than the first model."""
+        return Speedup(self.timings[0].median, self.timings[model].median, self.ratio(model), self.sizes, self.label)
 
 
 @dataclass(frozen=True)

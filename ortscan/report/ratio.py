@@ -1,16 +1,17 @@
 """The speed of one model relative to another, with a confidence interval, as numbers and in words.
 
 Each round creates new sessions, because the memory addresses of a session change its times by a few per cent. The reported speed is
-the median of the ratios of all rounds.
+the quotient of the median times of both models over all rounds. So it fits the times that are printed beside it.
 
 The ends of the confidence interval are the k-th smallest and the k-th largest of n ratios. For any distribution, the true median
-lies between these ends with the probability 1 - 2 * P(fewer than k heads in n coin flips). Outliers hardly change the interval.
+lies between these ends with the probability 1 - 2 * P(fewer than k heads in n coin flips). Outliers hardly change the interval. If
+the quotient of the medians lies outside, the interval is extended to it.
 """
 
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = [
     "CONFIDENCE",
@@ -46,7 +47,7 @@ class Ratio:
     """The speed of one model relative to another. A ratio above 1 means faster.
 
     Attributes:
-        value: the median of the ratios of all rounds.
+        value: the quotient of the median times; the median of the ratios of all rounds if only these are known.
         low, high: the ends of the confidence interval.
         rounds: the number of rounds.
         confidence: the probability that the interval contains the true median.
@@ -88,11 +89,17 @@ class Ratio:
         return self.is_measurable or self.high <= _ALIKE * self.low
 
 
-def ratio_of(rounds: Sequence[float]) -> Ratio:
-    """Return the median and the confidence interval of the ratios in ``rounds``."""
+def ratio_of(rounds: Sequence[float], value: float | None = None) -> Ratio:
+    """Return the speed and its confidence interval.
+
+    Args:
+        rounds: the ratio of each round.
+        value: the quotient of the median times. By default it is the median of ``rounds``.
+    """
     ratios = sorted(rounds)
     k = max((k for k in range(1, (len(ratios) + 1) // 2 + 1) if _confidence(len(ratios), k) >= CONFIDENCE), default=1)
-    return Ratio(statistics.median(ratios), ratios[k - 1], ratios[-k], len(ratios), _confidence(len(ratios), k))
+    value = statistics.median(ratios) if value is None else value
+    return Ratio(value, min(value, ratios[k - 1]), max(value, ratios[-k]), len(ratios), _confidence(len(ratios), k))
 
 
 def _confidence(rounds: int, k: int) -> float:
@@ -152,8 +159,8 @@ class Speedup:
     """How much faster a model became.
 
     Attributes:
-        before, after: the seconds of a run of the original and of the result.
-        ratio: the speed of the result relative to the original.
+        before, after: the median seconds of a run of the original and of the result.
+        ratio: the speed of the result relative to the original. Its value is ``before / after``.
         sizes: the sizes of free dimensions in these runs, by name.
         label: these sizes as a text such as ``T=64, B=1``.
     """
@@ -163,6 +170,15 @@ class Speedup:
     ratio: Ratio
     sizes: Mapping[str, int]
     label: str
+
+    def after_same_start(self, earlier: "Speedup") -> "Speedup":
+        """Return this speed with the result of ``earlier`` as the original, so that both texts name the same time.
+
+        Both must have measured this model at the same sizes. Otherwise return this object.
+        """
+        if self.sizes != earlier.sizes:
+            return self
+        return replace(self, before=earlier.after, after=earlier.after / self.ratio.value)
 
     @property
     def times(self) -> str:
@@ -183,7 +199,7 @@ class Speedup:
     def with_library(self, without: "Speedup") -> str:
         """Return the speed with ortscan's library and without it.
 
-        An example is ``5.2 x faster with ortscan.register (24.7 µs instead of 128 µs, T=64), 1.02 x without``.
+        An example is ``5.2 x faster if ortscan's library is registered (24.7 µs instead of 128 µs, T=64), 1.02 x if not``.
         """
         gained, times = str(self).split(" (", 1)
-        return f"{gained} with ortscan.register ({times}, {_factor_text(without.ratio.value)} without"
+        return f"{gained} if ortscan's library is registered ({times}, {_factor_text(without.ratio.value)} if not"

@@ -45,7 +45,7 @@ UNCLEAR = Speedup(1.2e-4, 1.2e-4, ratio_of([0.8, 1.0, 1.4] * 3), {}, "fixed size
         ),
         (
             Answer(True, 3, 1, 2, 0, None, 0, FASTER, ALIKE),
-            "3.0 x faster with ortscan.register (40.0 µs instead of 120 µs, T=64), 1.00 x without · 1 of 3 loops gone, 2 compiled",
+            "3.0 x faster if ortscan's library is registered (40.0 µs instead of 120 µs, T=64), 1.00 x if not · 1 of 3 loops gone, 2 compiled",
             "good",
         ),
         (Answer(True, 2, 0, 2), "2 of 2 loops compiled", "good"),

@@ -1,5 +1,6 @@
 """The arithmetic of benchmarks, on invented seconds and profiles: nothing is measured."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -126,7 +127,9 @@ def test_several_threads_use_the_wall_clock():
 
 
 def bench_of(*gains):
-    results = [SizeResult({"T": size}, [Timing(1, 1, [1] * 9, [1.0] * 9), Timing(1, 1, [1] * 9, [g] * 9)]) for size, g in gains]
+    results = [
+        SizeResult({"T": size}, [Timing(1, 1, [1] * 9, [1.0] * 9), Timing(1 / g, 1 / g, [1 / g] * 9, [g] * 9)]) for size, g in gains
+    ]
     return Bench([BenchedModel("a", 1, 1, [1]), BenchedModel("b", 1, 1, [1])], results, 1, 9, "1")
 
 
@@ -134,6 +137,22 @@ def test_slower_means_slower_at_a_size_and_faster_at_none():
     assert bench_of((16, 0.5), (64, 1.0)).is_slower
     assert not bench_of((16, 0.5), (64, 2.0)).is_slower
     assert not bench_of((16, 1.0)).is_slower
+
+
+def test_the_ratio_is_the_quotient_of_the_times_beside_it():
+    gains = [1.8] * 5 + [1.9] * 4
+    bench = replace(bench_of((64, 1.0)), results=[SizeResult({"T": 64}, [Timing(4, 4, [4], [1.0] * 9), Timing(2, 2, [2], gains)])])
+    (result,) = bench.results
+    assert str(result.speedup()) == "2.0 x faster (2.00 s instead of 4.00 s, T=64)"
+    assert (result.ratio().low, result.ratio().value, result.ratio().high) == (1.8, 2.0, 2.0)
+    assert bench.card()[0] == "2.0 x faster"
+    assert "2.00 s · 2.0 x faster (1.80 to 2.00)" in bench.section()
+
+
+def test_advice_starts_from_the_time_of_the_first_line():
+    first, tried = (bench_of((64, gain)).results[0].speedup() for gain in (2.0, 4.0))
+    assert tried.after_same_start(first).times == "125 ms instead of 500 ms"
+    assert tried.after_same_start(bench_of((16, 2.0)).results[0].speedup()) == tried
 
 
 def test_summary_has_a_line_for_each_size():
