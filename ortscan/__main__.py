@@ -24,6 +24,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     5     the result is slower, under ``--bench`` (nothing is written)
     6     a loop is left, under ``--fail-on-loops`` or ``--fail-on``
     130   interrupted
+    141   the reader of the output is gone, as in ``| head``
     """
     sys.unraisablehook = _raise_interrupts_again
     try:

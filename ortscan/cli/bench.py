@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     check_report(args.report, *args.models, args.inputs)
 
     from ortscan.benching import bench
-    from ortscan.cli.show import show_bench
+    from ortscan.cli.show_bench import show_bench
 
     with show_progress(f"timing {', '.join(args.models)}") as step:
         outcome = bench(
@@ -95,7 +95,7 @@ def _calibrate(args: argparse.Namespace) -> int:
 
     from ortscan.base.costs_file import costs_text
     from ortscan.benchmark.calibrating import calibrated
-    from ortscan.cli.show import show_costs
+    from ortscan.cli.show_bench import show_costs
 
     with show_progress("measuring this machine"):
         costs = calibrated(args.seconds)

@@ -26,7 +26,8 @@ def build_parser() -> argparse.ArgumentParser:
         prog="ortscan",
         description="Take Scan and Loop out of ONNX models, and prove on onnxruntime that nothing changed.",
         epilog="exit codes: 0 success, 1 error, 2 wrong usage, 3 verification failed, 4 nothing changed under --strict, "
-        "5 slower under --bench, 6 a loop is left under --fail-on-loops or --fail-on, 130 interrupted",
+        "5 slower under --bench, 6 a loop is left under --fail-on-loops or --fail-on, 130 interrupted, "
+        "141 the reader of the output is gone",
     )
     parser.add_argument("--version", action=VersionAction, help="show the versions of ortscan and of the packages it runs on")
     verbs: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(
@@ -69,7 +70,7 @@ def exit_code_of(parse: Callable[[], argparse.Namespace], argv: Sequence[str], l
     except KeyboardInterrupt:
         return _fail("interrupted", ExitCode.INTERRUPTED)
     except BrokenPipeError:  # the reader of the pipe is gone (`| head`)
-        return ExitCode.ERROR
+        return ExitCode.PIPE_CLOSED
     except Exception as error:
         if _is_caused_by_interrupt(error):
             return _fail("interrupted", ExitCode.INTERRUPTED)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ortscan.cli.actions import ListCodes
-from ortscan.cli.files import check_readable, check_report
+from ortscan.cli.files import check_readable, check_report, name_of
 from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_display, add_report, add_rewriting, rewriting
 from ortscan.cli.streams import naming_stdout_in_errors, show_progress, stdout_console
@@ -50,7 +50,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     )
     group.add_argument(
         "--fail-on",
-        type=read_name_list,
+        type=_read_codes,
         metavar="CODE,CODE",
         help="exit with 6 if optimize would leave a loop that has one of these reason codes",
     )
@@ -59,13 +59,21 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.set_defaults(run=run)
 
 
+def _read_codes(text: str) -> list[str]:
+    """Read a list of reason codes."""
+    from ortscan.report.codes import lookup, similar
+
+    codes = read_name_list(text)
+    for code in codes:
+        if lookup(code) is None:
+            raise argparse.ArgumentTypeError(f"there is no reason code {code}{_list_of(similar(code))}")
+    return codes
+
+
 def run(args: argparse.Namespace) -> int:
     """Run ``ortscan explain`` with parsed arguments. Return the exit code."""
     from ortscan.report.codes import lookup, similar
 
-    for name in args.fail_on or ():
-        if lookup(name) is None:
-            raise OptionError(f"--fail-on: there is no reason code {name}{_list_of(similar(name))}.")
     code = lookup(args.subject)
     if Path(args.subject).exists() or (code is None and not _LIKE_A_CODE.fullmatch(args.subject)):
         return _explain_model(args)
@@ -100,7 +108,7 @@ def _explain_model(args: argparse.Namespace) -> int:
     from ortscan.cli.show import show_explanation
     from ortscan.explaining import explained
 
-    with show_progress(f"trying the rewrites on {args.subject}") as step:
+    with show_progress(f"trying the rewrites on {name_of(args.subject, args)}") as step:
         report = explained(args.subject, **rewriting(args), advice=not args.no_advice, progress=step)
     show_explanation(args, report)
     left = _unwanted_loops(report, args)

@@ -19,10 +19,20 @@ __all__ = [
     "check_readable",
     "check_report",
     "check_writable",
+    "name_of",
     "output_of",
     "size_of_model",
     "size_of_source",
 ]
+
+
+def name_of(path: str, args: argparse.Namespace) -> str:
+    """Return the name of the file ``path`` in messages.
+
+    It is ``standard input`` or ``standard output`` if the file is a temporary copy.
+    """
+    names: dict[str, str] = getattr(args, "names", {})
+    return names.get(path, path)
 
 
 def check_readable(path: str, may_be_pipe: bool = True) -> None:
@@ -100,7 +110,11 @@ def _is_part_of(path: str, model: str) -> bool:
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for the output."""
     parser.add_argument(
-        "output", metavar="OUT", nargs="?", help="the file to write; a folder if IN is a folder; - for standard output"
+        "output",
+        metavar="OUT",
+        nargs="?",
+        help="the file to write; a folder, created if needed, if IN is a folder; - for standard output "
+        "(--json then prints on stderr)",
     )
     parser.add_argument("-o", "--output", dest="output_option", metavar="OUT", help="another way to pass OUT")
     parser.add_argument("--dry-run", action="store_true", help="do everything except writing the model")

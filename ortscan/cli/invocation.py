@@ -8,10 +8,12 @@ optimize - -               ->    a model from standard input to standard output,
 
 import argparse
 import contextlib
+import io
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
 from enum import IntEnum
 from pathlib import Path
@@ -21,7 +23,8 @@ from ortscan.base.temporary import TemporaryFolder
 from ortscan.cli.files import output_of
 from ortscan.cli.streams import naming_stdout_in_errors
 from ortscan.option_texts import read_byte_size, read_seconds
-from rewrites.base.errors import LimitExceeded, ModelFileError, OptionError
+from rewrites.base.errors import LimitExceeded, ModelFileError, OptionError, OrtscanError
+from rewrites.base.plain_text import counted
 
 __all__ = ["ExitCode", "add_limits", "has_limits", "run_verb", "run_within_limits"]
 
@@ -40,6 +43,7 @@ class ExitCode(IntEnum):
     SLOWER = 5
     LOOPS_LEFT = 6
     INTERRUPTED = 130
+    PIPE_CLOSED = 141
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +99,8 @@ def run_verb(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], 
     """
     if any(_is_folder(args, name) for name in _READ):
         return _on_each(args, run_each)
-    with ExitStack() as stack:
+    args.names = {}
+    with ExitStack() as stack, _naming_streams(args.names):
         read = [name for name in _READ if getattr(args, name, None) == _STREAM]
         if len(read) > 1:
             raise OptionError("only one model can come from standard input.")
@@ -103,16 +108,34 @@ def run_verb(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], 
             path = stack.enter_context(TemporaryFolder()) / "stdin.onnx"
             if not path.write_bytes(sys.stdin.buffer.read()):
                 raise ModelFileError("standard input is empty.")
+            args.names[str(path)] = "standard input"
             setattr(args, name, str(path))
         if not hasattr(args, "output_option") or _STREAM not in (args.output, args.output_option):
             return int(args.run(args))
         return _to_stdout(args, stack.enter_context(TemporaryFolder()))
 
 
+@contextlib.contextmanager
+def _naming_streams(names: Mapping[str, str]) -> Iterator[None]:
+    """Run the ``with`` block. Its errors name the stream instead of a temporary copy.
+
+    ``names`` has the name of the stream by the path of its copy.
+    """
+    try:
+        yield
+    except (OrtscanError, OSError) as error:
+        for path, name in names.items():
+            error.args = tuple(arg.replace(path, name) if isinstance(arg, str) else arg for arg in error.args)
+            if isinstance(error, OSError) and str(error.filename) == path:
+                error.filename = name
+        raise
+
+
 def _to_stdout(args: argparse.Namespace, folder: Path) -> int:
     if output_of(args) is None:
         return int(args.run(args))
     path = folder / "stdout.onnx"
+    args.names[str(path)] = "standard output"
     args.output, args.output_option, args.quiet = str(path), None, True
     with redirect_stdout(sys.stderr):
         code = int(args.run(args))
@@ -129,16 +152,39 @@ def _on_each(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], 
     for name in _FOR_ONE:
         if getattr(args, name, None) is not None:
             raise OptionError(f"--{name} works with one model, not with a folder.")
-    code = 0
+    codes, texts, is_silent = list[int](), list[str](), getattr(args, "quiet", False) or args.json
     for number, each in enumerate(list(_each(args))):
-        if not (getattr(args, "quiet", False) or args.json):
+        if not is_silent:
             with naming_stdout_in_errors():
                 print(*([""] if number else []), f"{each.name_shown}:", sep="\n")
-        own_code = run_each(each)
-        if own_code == ExitCode.INTERRUPTED:
-            return own_code
-        code = max(code, own_code)
-    return code
+        with redirect_stdout(io.StringIO()) if args.json else contextlib.nullcontext() as text:
+            codes.append(run_each(each))
+        if codes[-1] in (ExitCode.INTERRUPTED, ExitCode.PIPE_CLOSED):
+            return codes[-1]
+        texts += [text.getvalue().strip()] if text is not None and text.getvalue() else []
+    with naming_stdout_in_errors():
+        if args.json:
+            print("[", ",\n".join(texts), "]", sep="\n")
+        elif not is_silent:
+            print("", _total(codes), sep="\n")
+    return max(codes)
+
+
+def _total(codes: Sequence[int]) -> str:
+    """Return a line that counts the models of a folder by their exit codes."""
+    counts = sorted(Counter(codes).items())
+    return f"{counted(len(codes), 'model')}: {', '.join(f'{count} {_OUTCOMES[ExitCode(code)]}' for code, count in counts)}"
+
+
+_OUTCOMES = {
+    ExitCode.OK: "done",
+    ExitCode.ERROR: "failed",
+    ExitCode.USAGE: "without a fitting option",
+    ExitCode.DIFFERENT: "not equal",
+    ExitCode.UNCHANGED: "unchanged",
+    ExitCode.SLOWER: "slower",
+    ExitCode.LOOPS_LEFT: "with a loop left",
+}
 
 
 def _each(args: argparse.Namespace) -> Iterator[argparse.Namespace]:
@@ -148,6 +194,8 @@ def _each(args: argparse.Namespace) -> Iterator[argparse.Namespace]:
     """
     (name, *others) = [each for each in _READ if hasattr(args, each)]
     folder, to = Path(getattr(args, name)), output_of(args) if hasattr(args, "output_option") else None
+    if to == _STREAM:
+        raise OptionError(f"{folder} is a folder, so the output must be a folder too, not standard output.")
     for other in (*(getattr(args, each) for each in others), *([] if to is None or not Path(to).exists() else [to])):
         if not (folder.is_dir() and Path(other).is_dir()):
             raise ModelFileError(f"{folder} and {other} must both be folders, or both be files.")

@@ -4,7 +4,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
-from ortscan.cli.files import add_output, check_report
+from ortscan.cli.files import add_output, check_report, name_of
 from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_checking, add_display, add_level, add_options, add_report
 from ortscan.cli.streams import show_progress
@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
     from ortscan.ort.runtimes import runtime_named
 
     started = time.monotonic()
-    with show_progress(f"migrating {args.model}", args.quiet):
+    with show_progress(f"migrating {name_of(args.model, args)}", args.quiet):
         loaded, migration = migrated(args.source, args.opset, runtime=runtime_named(args.runtime))
-    if args.opset in ("auto", "latest"):
+    if args.opset in ("auto", "latest") and migration.source != migration.target:
         migration.messages.insert(0, _choice(migration, runtime_named(args.runtime)))
     args.spent = time.monotonic() - started
     verification = compare_with_original(args, loaded)
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         sizes = write_model(args, loaded, output)
     show_migration(args, migration, verification, sizes, drawings)
     if verification is not None and refuted:
-        raise VerificationFailed(refutation(verification, f"{args.model} and its migration"))
+        raise VerificationFailed(refutation(verification, f"{name_of(args.model, args)} and its migration"))
     return ExitCode.OK
 
 

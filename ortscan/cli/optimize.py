@@ -16,7 +16,7 @@ from ortscan.cli.blame import (
     without_differences,
     write_reproducer,
 )
-from ortscan.cli.files import add_output, check_report
+from ortscan.cli.files import add_output, check_report, name_of
 from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_checking, add_display, add_level, add_report, add_rewriting, rewriting
 from ortscan.cli.streams import show_progress
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     from ortscan.report.words import refused_node
 
     started = time.monotonic()
-    with show_progress(f"rewriting {args.model}", args.quiet) as step:
+    with show_progress(f"rewriting {name_of(args.model, args)}", args.quiet) as step:
         options = {"stop_after": args.stop_after, "debug": args.debug, "progress": step}
         loaded, report = api.rewritten(args.source, **rewriting(args), **options)
     args.spent = time.monotonic() - started
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         sizes = write_model(args, loaded, output)
     show_outcome(args, ShownResult(report, drawings, verification, sizes, answer_of(report, bench, verification), bench))
     if verification is not None and refuted:
-        message = refutation(verification, f"{args.model} and its rewrite")
+        message = refutation(verification, f"{name_of(args.model, args)} and its rewrite")
         if is_refuted(verification):
             message = f"{message}; {name_culprit(args)}"
             raise VerificationFailed(message + write_reproducer(args, loaded, verification, message))

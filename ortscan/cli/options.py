@@ -73,7 +73,11 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 def add_display(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add the options that control the text on the terminal."""
     group = parser.add_argument_group("display")
-    group.add_argument("--json", action="store_true", help="print only one JSON object on stdout")
+    group.add_argument(
+        "--json",
+        action="store_true",
+        help="print only JSON on stdout: an object, or an array with an object for each model of a folder",
+    )
     group.add_argument("-v", "--verbose", action="count", default=0, help="show more; -vv: tracebacks as well")
     group.add_argument("--no-color", action="store_true", help="no colours on a terminal (or set NO_COLOR)")
     return group

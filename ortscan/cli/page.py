@@ -29,6 +29,7 @@ _SILENT = (
     "subject",
     "model",
     "models",
+    "names",
     "before",
     "after",
     "json",

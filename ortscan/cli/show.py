@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ortscan.cli.files import name_of
 from ortscan.cli.page import Page
 from ortscan.cli.streams import naming_stdout_in_errors, stdout_console
 from ortscan.cli.writing import (
@@ -17,6 +18,7 @@ from ortscan.cli.writing import (
     print_json,
     result_lines,
     verification_lines,
+    written_dict,
     written_sentence,
 )
 from ortscan.drawing.picture import Drawings
@@ -25,11 +27,9 @@ from ortscan.report import text
 from ortscan.report.answer import Answer, opening
 from ortscan.report.html import cards_of, migration_operators, migration_scans, report_sections
 from ortscan.report.outcome import Report as Explanation
-from ortscan.report.ratio import duration, gain, noise
 from ortscan.report.terminal import Entries, safe, table
 from ortscan.report.text import conversion_table, scan_table
 from ortscan.report.words import migration_headline, report_dict
-from rewrites.base.abilities import Costs
 from rewrites.base.report import RewriteReport
 from rewrites.migration import Migration
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ortscan.benchmark.result import Bench
     from ortscan.verification.result import Case, OutputResult, Verification
 
-__all__ = ["ShownResult", "show_bench", "show_costs", "show_explanation", "show_migration", "show_outcome", "show_verification"]
+__all__ = ["ShownResult", "show_explanation", "show_migration", "show_outcome", "show_verification"]
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def show_outcome(args: argparse.Namespace, outcome: ShownResult) -> None:
         _outcome_page(args, outcome).write(args)
     if args.json:
         print_json(
-            input=args.model,
-            output=asdict(outcome.written) if outcome.written else None,
+            input=name_of(args.model, args),
+            output=written_dict(args, outcome.written),
             answer=outcome.answer.to_dict(),
             report=report_dict(report),
             verification=outcome.verification.to_dict() if outcome.verification is not None else None,
@@ -96,11 +96,13 @@ def show_explanation(args: argparse.Namespace, report: Explanation) -> None:
     With ``--report``, also write it as a page.
     """
     if args.report is not None:
-        page = Page("explain", Path(args.subject).name, opening(report.answer, report), cards_of(report, report.answer))
+        page = Page(
+            "explain", Path(name_of(args.subject, args)).name, opening(report.answer, report), cards_of(report, report.answer)
+        )
         page.add(report_sections(report, report.drawings))
         page.write(args)
     if args.json:
-        print_json(input=args.subject, answer=report.answer.to_dict(), report=report_dict(report))
+        print_json(input=name_of(args.subject, args), answer=report.answer.to_dict(), report=report_dict(report))
         return
     console = stdout_console(args.no_color)
     console.print(text.explanation(report, report.answer, every=args.verbose > 0), soft_wrap=True)
@@ -111,12 +113,13 @@ def show_explanation(args: argparse.Namespace, report: Explanation) -> None:
 @naming_stdout_in_errors()
 def show_verification(args: argparse.Namespace, verification: "Verification") -> None:
     """Show the outcome, and with ``-v`` every output and case."""
+    names = [name_of(path, args) for path in (args.before, args.after)]
     if args.report is not None:
-        page = Page("verify", f"{Path(args.before).name} and {Path(args.after).name}", [])
+        page = Page("verify", " and ".join(Path(name).name for name in names), [])
         page.add_verification(verification)
         page.write(args)
     if args.json:
-        print_json(before=args.before, after=args.after, verification=verification.to_dict())
+        print_json(before=names[0], after=names[1], verification=verification.to_dict())
         return
     console = stdout_console(args.no_color)
     lines = [*verification_lines(verification), *([ADVICE] if verification.inconclusive else [])]
@@ -127,7 +130,7 @@ def show_verification(args: argparse.Namespace, verification: "Verification") ->
 
 def _outcome_page(args: argparse.Namespace, outcome: ShownResult) -> Page:
     report = outcome.report
-    page = Page("optimize", Path(args.model).name, opening(outcome.answer, report), cards_of(report))
+    page = Page("optimize", Path(name_of(args.model, args)).name, opening(outcome.answer, report), cards_of(report))
     page.add_bench(outcome.bench)
     page.add(report_sections(report, outcome.drawings))
     page.add_verification(outcome.verification)
@@ -161,7 +164,7 @@ def show_migration(
 ) -> None:
     """Show what became of the operators and the Scans, a line on the verification and a line on the file."""
     if args.report is not None:
-        page = Page("migrate", Path(args.model).name, [migration_headline(migration), *migration.messages])
+        page = Page("migrate", Path(name_of(args.model, args)).name, [migration_headline(migration), *migration.messages])
         page.add(section("Scans of opset 8", migration_scans(migration, drawings)))
         page.add(section("Operators", migration_operators(migration)))
         page.add_verification(verification)
@@ -169,8 +172,8 @@ def show_migration(
         page.write(args)
     if args.json:
         print_json(
-            input=args.model,
-            output=asdict(sizes) if sizes else None,
+            input=name_of(args.model, args),
+            output=written_dict(args, sizes),
             migration=asdict(migration),
             verification=verification.to_dict() if verification is not None else None,
         )
@@ -185,65 +188,3 @@ def show_migration(
         console.print(Text(), scan_table(migration), sep="\n", soft_wrap=True)
     facts = [*verification_lines(verification), written_sentence(args, sizes)]
     console.print(Text(), *map(safe, facts), sep="\n", soft_wrap=True)
-
-
-@naming_stdout_in_errors()
-def show_bench(args: argparse.Namespace, bench: "Bench") -> None:
-    """Show a table of the models, a table of their times, and a table of their loops."""
-    if args.report is not None:
-        page = Page("bench", " and ".join(model.name for model in bench.models), bench.summary().splitlines())
-        page.add_bench(bench)
-        page.write(args)
-    if args.json:
-        print_json(bench=bench.to_dict())
-        return
-    console = stdout_console(args.no_color)
-    console.print(safe(bench.setting), Text(), sep="\n")
-    console.print(_models(bench), Text(), _times(bench), sep="\n")
-    if any(model.loops for model in bench.models):
-        console.print(Text(), _loops(bench), sep="\n")
-    if bench.notes:
-        console.print(Text(), *map(safe, bench.notes), sep="\n")
-
-
-@naming_stdout_in_errors()
-def show_costs(args: argparse.Namespace, costs: Costs) -> None:
-    """Show the measured costs, the built-in costs, and the file that was written."""
-    mine, built_in = asdict(costs), asdict(Costs())
-    if args.json:
-        print_json(costs=mine, built_in=built_in, written=args.calibrate)
-        return
-    right = ("measured", "built in", "ratio")
-    shown = table("ns", *right, right_aligned=right, unbroken=("ns", *right))
-    for name, cost in mine.items():
-        shown.add_row(name, f"{cost:.3g}", f"{built_in[name]:.3g}", f"{cost / built_in[name]:.2f}")
-    console = stdout_console(args.no_color)
-    console.print(shown, Text(), safe(f"wrote {args.calibrate}: pass it to optimize with --costs, in Python with costs="), sep="\n")
-
-
-def _models(bench: "Bench") -> RenderableType:
-    shown = table("model", "file", "load", "peak memory", right_aligned=("file", "load", "peak memory"), unbroken=("file", "load"))
-    for model in bench.models:
-        shown.add_row(safe(model.name), *model.in_words)
-    return shown
-
-
-def _times(bench: "Bench") -> RenderableType:
-    right = ("median", "best")
-    shown = table("a run", *right, "relative to the first", right_aligned=right, unbroken=right)
-    for result in bench.results:
-        shown.add_row(safe(result.label))
-        for number, (model, timing) in enumerate(zip(bench.models, result.timings, strict=True)):
-            ratio = result.ratio(number)
-            compared = f"{gain(ratio)} ({noise(ratio)})" if number else ""
-            shown.add_row(safe(f"  {model.name}"), duration(timing.median), duration(timing.best), safe(compared))
-    return shown
-
-
-def _loops(bench: "Bench") -> RenderableType:
-    title = f"loops at {bench.results[0].label}"
-    shown = table(title, "kind", "model", "a run", "share", right_aligned=("a run", "share"), unbroken=("kind", "a run", "share"))
-    for model in bench.models:
-        for loop in model.loops:
-            shown.add_row(safe(loop.name), safe(loop.op_type), safe(model.name), duration(loop.seconds), f"{loop.share:.0%}")
-    return shown

@@ -1,5 +1,6 @@
 """Write results to stdout and progress to stderr, even if these streams are closed at the start."""
 
+import errno
 import os
 import sys
 import threading
@@ -34,8 +35,13 @@ def stdout_console(no_color: bool = False) -> "Console":
     """
     from rich.console import Console
 
+    class StdoutConsole(Console):
+        def on_broken_pipe(self) -> None:
+            """Raise BrokenPipeError. The method of ``Console`` would exit with code 1."""
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
     fixed = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(
+    return StdoutConsole(
         color_system=None if no_color or os.environ.get("NO_COLOR") else "auto",
         width=PIPE_WIDTH if fixed else None,
         markup=False,

@@ -2,7 +2,7 @@
 
 import argparse
 
-from ortscan.cli.files import check_npz, check_readable, check_report
+from ortscan.cli.files import check_npz, check_readable, check_report, name_of
 from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_checking, add_display, add_options, add_report, checking
 from ortscan.cli.streams import show_progress
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from ortscan import api
     from ortscan.cli.show import show_verification
 
-    with show_progress(f"comparing {args.before} and {args.after} on onnxruntime"):
+    with show_progress(f"comparing {name_of(args.before, args)} and {name_of(args.after, args)} on onnxruntime"):
         verification = api.verify(args.before, args.after, **checking(args))
     show_verification(args, verification)
     return ExitCode.OK if verification.ok else ExitCode.DIFFERENT

@@ -1,11 +1,11 @@
 """The steps of a verb that writes a model: check the files, compare on onnxruntime, write, and report."""
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ortscan.base import __version__
-from ortscan.cli.files import check_npz, check_output, check_readable, output_of, size_of_model, size_of_source
+from ortscan.cli.files import check_npz, check_output, check_readable, name_of, output_of, size_of_model, size_of_source
 from ortscan.cli.options import checking
 from ortscan.cli.streams import show_progress
 from ortscan.option_words import in_flags
@@ -28,6 +28,7 @@ __all__ = [
     "result_lines",
     "verification_lines",
     "write_model",
+    "written_dict",
     "written_sentence",
 ]
 
@@ -85,7 +86,7 @@ def write_model(args: argparse.Namespace, loaded: "LoadedModel", output: str) ->
     from ortscan.modelio import save
 
     before = size_of_source(args.source, loaded)
-    with show_progress(f"writing {output}", args.quiet):
+    with show_progress(f"writing {name_of(output, args)}", args.quiet):
         save(loaded, output, as_external_data=args.save_as_external_data or None)
     return WrittenSizes(output, before, size_of_model(output))
 
@@ -99,20 +100,23 @@ def verification_lines(verification: "Verification | None") -> list[str]:
 
 
 def _library_lines(report: "RewriteReport", written: WrittenSizes | None) -> list[str]:
-    """Return a line on running the compiled loops of a result, or an empty list if it has none.
+    """Return a line on running the compiled loops and recurrent nodes of a result.
 
+    Return an empty list if it has none.
     The line shows the session to create, or says why the native library is missing.
     """
     from ortscan.native.library import why_not
 
     if not any(operator.startswith("ai.ortscan.") for operator in report.operators_after):
         return []
+    has_loops, has_nodes = any(loop.fate == "compiled" for loop in report.loops), any(cell.fired for cell in report.cells)
+    compiled = "compiled " + " and ".join(["loops"] * (has_loops or not has_nodes) + ["recurrent nodes"] * has_nodes)
     why = why_not()
     if why:
-        return [f"compiled loops run on onnxruntime here: {why}"]
+        return [f"{compiled} run on onnxruntime here: {why}"]
     path = "out.onnx" if written is None else written.path
     session = f"onnxruntime.InferenceSession({path!r}, ortscan.register(onnxruntime.SessionOptions()))"
-    return [f"to run the compiled loops: {session}"]
+    return [f"to run the {compiled}: {session}"]
 
 
 def refutation(verification: "Verification", what: str) -> str:
@@ -129,7 +133,12 @@ def written_sentence(args: argparse.Namespace, sizes: WrittenSizes | None) -> st
     """Return a sentence that names the file that was written, or says why nothing was written."""
     if sizes is None:
         return f"nothing written{' (--dry-run)' if args.dry_run else ''}"
-    return f"wrote {sizes.path}: {size(sizes.after)}, before {size(sizes.before)}"
+    return f"wrote {name_of(sizes.path, args)}: {size(sizes.after)}, before {size(sizes.before)}"
+
+
+def written_dict(args: argparse.Namespace, sizes: WrittenSizes | None) -> dict[str, Any] | None:
+    """Return the path and the sizes of the written file as plain data, or None without a file."""
+    return None if sizes is None else {**asdict(sizes), "path": name_of(sizes.path, args)}
 
 
 def result_lines(args: argparse.Namespace, report: "RewriteReport", sizes: WrittenSizes | None) -> list[str]:

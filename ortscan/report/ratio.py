@@ -172,8 +172,9 @@ class Speedup:
     label: str
 
     def after_same_start(self, earlier: "Speedup") -> "Speedup":
-        """Return this speed with the result of ``earlier`` as the original, so that both texts name the same time.
+        """Return this speed with the time of the result of ``earlier`` as the time of the original.
 
+        Then both texts name the same time.
         Both must have measured this model at the same sizes. Otherwise return this object.
         """
         if self.sizes != earlier.sizes:

@@ -494,11 +494,13 @@ runpy.run_module("ortscan", run_name="__main__", alter_sys=True)"""
     assert "Traceback" not in done.stderr
 
 
-def test_a_reader_that_leaves_early_is_no_error_message():
-    command = [sys.executable, "-m", "ortscan", "explain", next(iter(CODES))]
+@pytest.mark.parametrize("words", [[next(iter(CODES))], [next(iter(CODES)), "--json"], ["--list-codes"]])
+def test_a_reader_that_leaves_early_is_no_error_message(words):
+    command = [sys.executable, "-m", "ortscan", "explain", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
+    assert process.returncode == 141
 
 
 def shell(line):

@@ -1,6 +1,7 @@
 """The command line on folders and on standard input and output, and its suggestions for misspelled words."""
 
 import io
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -46,6 +47,7 @@ def test_one_bad_model_of_a_folder_does_not_stop_the_others(models: Path, capsys
     ("command", "said"),
     [
         (["optimize", "in", "out", "--report", "x.html"], "--report works with one model, not with a folder."),
+        (["optimize", "in", "-"], "in is a folder, so the output must be a folder too, not standard output."),
         (["explain", "empty"], "empty contains no .onnx file."),
         (["verify", "in", "in/one.onnx"], "in and in/one.onnx must both be folders, or both be files."),
         (["optimize", "in", "in/one.onnx"], "in and in/one.onnx must both be folders, or both be files."),
@@ -73,6 +75,37 @@ def test_a_model_comes_from_standard_input_and_goes_to_standard_output(
     from_stdin(monkeypatch, made)
     assert main(["verify", "in/one.onnx", "-"]) == 0
     assert b"verified on onnxruntime" in capfdbinary.readouterr().out
+
+
+def test_messages_and_json_name_the_streams(
+    models: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from_stdin(monkeypatch, parsed(MAP).SerializeToString())
+    assert main(["optimize", "-", "-", "--no-verify", "--json"]) == 0
+    printed = json.loads(capfd.readouterr().err)
+    assert (printed["input"], printed["output"]["path"]) == ("standard input", "standard output")
+    from_stdin(monkeypatch, b"no model")
+    assert main(["optimize", "-", "out.onnx"]) == 1
+    assert capfd.readouterr().err.startswith("ortscan: error: standard input is not an ONNX model")
+
+
+@pytest.mark.parametrize(("words", "key"), [(["explain", "--no-advice", "in"], "report"), (["verify", "in", "in"], "verification")])
+def test_the_json_of_a_folder_is_one_array(words: list[str], key: str, models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "--json"]) == 0
+    assert [list(entry).count(key) for entry in json.loads(capsys.readouterr().out)] == [1, 1]
+
+
+def test_a_model_that_fails_has_no_object_in_the_array(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (models / "in" / "a.onnx").write_bytes(b"no model")
+    assert main(["explain", "--no-advice", "in", "--json"]) == 1
+    assert len(json.loads(capsys.readouterr().out)) == 2
+    assert main(["explain", "--no-advice", "in"]) == 1
+    assert capsys.readouterr().out.endswith("\n3 models: 2 done, 1 failed\n")
+
+
+def test_a_wrong_option_of_a_folder_is_reported_once(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "in", "--fail-on", "BOGUS"]) == 2
+    assert capsys.readouterr().err == "ortscan: error: --fail-on: there is no reason code BOGUS.\n"
 
 
 def test_an_empty_standard_input_is_named_as_such(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
