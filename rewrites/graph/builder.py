@@ -16,7 +16,7 @@ from rewrites.graph.names import Names
 from rewrites.graph.node_inference import infer_node
 from rewrites.graph.walk import all_nodes, node_graphs
 
-__all__ = ["Builder", "ConstantPool"]
+__all__ = ["Builder", "ConstantPool", "tensor_of"]
 
 
 class Builder:
@@ -164,7 +164,7 @@ class ConstantPool:
 
     def value(self, array: np.ndarray, hint: str = "const") -> ir.Value:
         """Return an initializer with the elements of ``array``."""
-        tensor = _tensor(array)
+        tensor = tensor_of(array)
         content = repr(array.tolist()).encode() if tensor.dtype == ir.DataType.STRING else array.tobytes()
         key = (str(tensor.dtype), array.shape, content)
         value = self._known.get(key)
@@ -204,8 +204,9 @@ class ConstantPool:
                 del self._known[key]
 
 
-def _tensor(array: np.ndarray) -> ir.TensorProtocol:
+def tensor_of(array: np.ndarray, name: str | None = None) -> ir.TensorProtocol:
+    """Return a tensor that holds ``array``, which may hold strings."""
     if array.dtype.kind not in "OUST":
-        return ir.tensor(array)
+        return ir.tensor(array, name=name)
     items = [item.encode() if isinstance(item, str) else bytes(item) for item in array.reshape(-1).tolist()]
-    return ir.StringTensor(items, shape=ir.Shape(array.shape))
+    return ir.StringTensor(items, shape=ir.Shape(array.shape), name=name)

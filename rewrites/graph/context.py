@@ -11,7 +11,7 @@ import onnx_ir as ir
 from rewrites.base.abilities import Abilities, Costs, UnrollLimits
 from rewrites.base.report import Fired
 from rewrites.base.vetoes import Vetoes
-from rewrites.graph.builder import Builder, ConstantPool
+from rewrites.graph.builder import Builder, ConstantPool, tensor_of
 from rewrites.graph.names import Names
 from rewrites.graph.node_inference import infer_node
 from rewrites.graph.walk import all_nodes, node_graphs
@@ -155,7 +155,7 @@ def evaluate_nodes(
 
     ``constants``: the arrays of all values that the nodes read from outside. Return None if the runtime cannot run the nodes.
     """
-    tensors = [ir.serde.serialize_tensor(ir.tensor(array, name=value.name)) for value, array in constants.items()]
+    tensors = [ir.serde.serialize_tensor(tensor_of(array, value.name)) for value, array in constants.items()]
     outputs = [onnx.helper.make_value_info(value.name or "", onnx.TypeProto()) for value in wanted]
     graph = onnx.helper.make_graph(list(nodes), "constants", [], outputs, tensors)
     imports = [onnx.helper.make_opsetid(domain, version) for domain, version in ctx.model.opset_imports.items()]
