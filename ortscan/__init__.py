@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ortscan.benching import bench
     from ortscan.errors import OrtscanWarning
     from ortscan.explaining import explain
+    from ortscan.looping import loop
     from ortscan.plugin.published_names import get_ep_name, get_ep_names, get_library_path
     from ortscan.plugin.register import register, register_plugin
     from ortscan.session.inference_session import InferenceSession
@@ -31,6 +32,7 @@ __all__ = [
     "get_ep_name",
     "get_ep_names",
     "get_library_path",
+    "loop",
     "migrate",
     "optimize",
     "patched",
@@ -51,6 +53,7 @@ _HOMES = {
     "get_ep_name": "ortscan.plugin.published_names",
     "get_ep_names": "ortscan.plugin.published_names",
     "get_library_path": "ortscan.plugin.published_names",
+    "loop": "ortscan.looping",
     "migrate": "ortscan.api",
     "optimize": "ortscan.api",
     "patched": "ortscan.session.patching",

@@ -1,8 +1,8 @@
 """The options of ``optimize``, ``explain`` and ``migrate`` as types."""
 
 import os
-from collections.abc import Callable
-from typing import Annotated, Literal, TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypedDict
 
 from ortscan import option_texts as texts
 from ortscan.option_types import Option, options_of
@@ -12,6 +12,7 @@ __all__ = [
     "OPTIMIZE_OPTIONS",
     "REWRITING_OPTIONS",
     "ExplainOptions",
+    "LoopOptions",
     "MigrateOptions",
     "OpsetTarget",
     "OptimizeOptions",
@@ -85,6 +86,22 @@ class MigrateOptions(TypedDict, total=False):
     """The options of ``migrate``."""
 
     runtime: str | None
+    verify: _Verify
+    time_limit: float | None
+    memory_limit: int | None
+    output: _Path
+
+
+class LoopOptions(TypedDict, total=False):
+    """The options of ``loop``."""
+
+    scan: Sequence[str] | Mapping[str, int]
+    stop: str | None
+    max_steps: int | str | None
+    counter: str | None
+    initial: Mapping[str, Any] | None
+    outputs: Sequence[str] | None
+    stack: Sequence[str] | Mapping[str, int]
     verify: _Verify
     time_limit: float | None
     memory_limit: int | None

@@ -40,6 +40,7 @@ FLOORS = {
         ),
         "native",
         "migration",
+        "stepping",
         "python_ops",
         "registry",
         "driver",
@@ -79,6 +80,7 @@ FLOORS = {
             "api",
             "benching",
             "explaining",
+            "looping",
             "passes",
             "hosts",
             "cli",
@@ -86,7 +88,19 @@ FLOORS = {
         ),
     ],
     "ortscan.verification": [
-        *("result_html", "result", "inputs", "oracle", "judge", "compare_models", "cut_loop", "compare_loops", "verifier")
+        *(
+            "result_html",
+            "result",
+            "inputs",
+            "oracle",
+            "judge",
+            "compare_settings",
+            "compare_models",
+            "cut_loop",
+            "compare_steps",
+            "compare_loops",
+            "verifier",
+        )
     ],
 }
 HEAVY = {"onnxruntime", "onnxruntime_extensions", "rich", "torch"}

@@ -63,10 +63,11 @@ class TimedSession:
             raise self._in_words(error, "does not load") from None
         self.load_seconds = clock() - started
 
-    def run(self, feed: Mapping[str, Any]) -> object:
+    def run(self, feed: Mapping[str, Any]) -> Sequence[Any]:
         """Run once and return the results."""
         try:
-            return self._session.run(None, feed)
+            results: Sequence[Any] = self._session.run(None, feed)
+            return results
         except Exception as error:
             raise self._in_words(error, "does not run") from None
 

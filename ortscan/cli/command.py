@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from ortscan.base import child_process
-from ortscan.cli import bench, cache, completion, explain, migrate, native, optimize, verify
+from ortscan.cli import bench, cache, completion, explain, loop, migrate, native, optimize, verify
 from ortscan.cli.actions import VersionAction
 from ortscan.cli.invocation import ExitCode, has_limits, run_verb, run_within_limits
 from ortscan.cli.parser import Parser, VerbParser
@@ -35,6 +35,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     optimize.add(verbs)
     migrate.add(verbs)
+    loop.add(verbs)
     explain.add(verbs)
     verify.add(verbs)
     bench.add(verbs)

@@ -14,7 +14,8 @@ from ortscan.modelio.source import ModelSource, changed_source, initializer_byte
 from ortscan.running.budget import RUN_SECONDS, Budget
 from ortscan.running.graph_index import GraphIndex, all_nodes
 from ortscan.running.specs import SessionSpec, input_specs
-from ortscan.verification.compare_models import CompareSettings, compare_models
+from ortscan.verification.compare_models import compare_models
+from ortscan.verification.compare_settings import CompareSettings
 from ortscan.verification.cut_loop import cut_loop, value_types
 from ortscan.verification.result import Verification
 

@@ -6,7 +6,6 @@ optimisation, graph optimisation is turned off for the original.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +14,13 @@ import onnx
 
 from ortscan.modelio.source import ModelSource, changed_source, initializer_bytes
 from ortscan.ort.element_types import rounding
-from ortscan.running.budget import LARGE_FOLDED, RUN_SECONDS, Budget, Level
+from ortscan.running.budget import LARGE_FOLDED, RUN_SECONDS
 from ortscan.running.crash_risks import crash_risks
 from ortscan.running.graph_index import all_nodes
 from ortscan.running.own_process import OwnProcessRunner
 from ortscan.running.runner import ModelSession, Runner, on_one_thread
 from ortscan.running.specs import SessionSpec, output_specs
+from ortscan.verification.compare_settings import CPU, CompareSettings
 from ortscan.verification.inputs.interface import interface_differences
 from ortscan.verification.inputs.prepare import InputPlan, prepare
 from ortscan.verification.judge.blame import blame, first_inner_difference
@@ -38,9 +38,9 @@ from ortscan.verification.oracle.sound import sound_oracle, unsound_loops, with_
 from ortscan.verification.result import Verification
 
 if TYPE_CHECKING:
-    import onnxruntime as ort
+    pass
 
-__all__ = ["CompareSettings", "compare_models", "static_problems"]
+__all__ = ["compare_models", "static_problems"]
 
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 _OF_A_NODE = 16.0
@@ -56,32 +56,6 @@ _BYTES_A_SECOND, _MOST_MORE = 16 << 20, 4.0
 _LARGEST_INSIDE = 256 << 20
 """Inner values are compared if outputs differ and the model has at most this many bytes of weights."""
 _UNOPTIMISED = "the original ran without onnxruntime's optimisation, which rejects it: {}"
-_CPU = ("CPUExecutionProvider",)
-
-
-@dataclass(frozen=True)
-class CompareSettings:
-    """The settings of a comparison.
-
-    Attributes:
-        budget: the available time and memory.
-        stack: removes temporary files and stops subprocesses at the end of the comparison.
-        seed: the seed of generated values.
-        rtol: the relative tolerance that the caller chose; None for the default.
-        atol: the absolute tolerance that the caller chose; None for the default.
-        providers: the execution providers that run the rewritten model. The original runs on the CPU provider.
-        configure: a function that is called with the SessionOptions of each session.
-        level: how thorough the comparison is.
-    """
-
-    budget: Budget
-    stack: ExitStack
-    seed: int = 0
-    rtol: float | None = None
-    atol: float | None = None
-    providers: Sequence[Any] = _CPU
-    configure: "Callable[[ort.SessionOptions], object] | None" = None
-    level: Level = "full"
 
 
 def static_problems(before: onnx.ModelProto, after: onnx.ModelProto) -> list[str]:
@@ -145,18 +119,26 @@ def compare_models(
     if configure is None and initializer_bytes(old.proto) + initializer_bytes(new.proto) <= _SMALL_BYTES:
         configure = on_one_thread
 
-    def runs(source: ModelSource, providers: Sequence[Any] = _CPU, optimise: bool = True) -> ModelSession:
+    def runs(
+        source: ModelSource, providers: Sequence[Any] = CPU, optimise: bool = True, outputs: Sequence[str] = names
+    ) -> ModelSession:
         seconds = max(_SHORTEST_START + min(_MOST_MORE, initializer_bytes(source.proto) / _BYTES_A_SECOND), budget.left())
         if not may_crash:
-            return Runner(source, names, providers, configure, optimise, seconds)
+            return Runner(source, outputs, providers, configure, optimise, seconds)
         worker = OwnProcessRunner(
-            source, names, providers, optimise, seconds, budget.process_bytes(initializer_bytes(source.proto))
+            source, outputs, providers, optimise, seconds, budget.process_bytes(initializer_bytes(source.proto))
         )
         stack.callback(worker.close)
         return worker
 
-    before, after, computed = runs(old), runs(new, settings.providers), old
-    if before.error is not None and not before.loading_timed_out and after.error is None:
+    reference = settings.reference
+
+    def expected(source: ModelSource) -> ModelSession:
+        return runs(source) if reference is None else reference.around(runs(source, outputs=reference.outputs))
+
+    computed = old if reference is None else reference.source
+    before, after = expected(computed), runs(new, settings.providers)
+    if reference is None and before.error is not None and not before.loading_timed_out and after.error is None:
         before, computed, changes = _runnable_replacement(old, before, runs, stack)
         notes += changes
     for label, side in (("original", before), ("result", after)):
@@ -179,10 +161,10 @@ def compare_models(
             for name, kind in coarsest.items()
         },
         limit,
-        shapes_vary=looped,
+        shapes_vary=looped or reference is not None,
         with_sizes=cache(lambda: runs(changed_source(old, with_declared_sizes(old.proto), stack))),
-        noisy=cache(lambda: None if (noisy := noisy_source(computed, stack)) is None else runs(noisy)),
-        exact=cache(lambda: None if (wide := in_double(computed, stack)) is None else runs(wide)),
+        noisy=cache(lambda: None if (noisy := noisy_source(computed, stack)) is None else expected(noisy)),
+        exact=cache(lambda: None if (wide := in_double(computed, stack)) is None else expected(wide)),
         nan_hiding=outputs_of(old.proto, SWALLOWING) | outputs_of(new.proto, SWALLOWING),
         draws=any(node.op_type in _RANDOM or (node.op_type == "Dropout" and len(node.input) > 2) for node in nodes),
     )
@@ -235,6 +217,6 @@ def _first_inner_difference(
     usual = Tolerances(settings.rtol, settings.atol, max(kinds, key=rounding, default=None))
 
     def runs(source: ModelSource, names: Sequence[str]) -> ModelSession:
-        return Runner(source, names, _CPU, settings.configure)
+        return Runner(source, names, CPU, settings.configure)
 
     return first_inner_difference(old, new, witness.witness[0], runs, usual, settings.stack)

@@ -19,7 +19,8 @@ from ortscan.running.crash_risks import crash_risks
 from ortscan.running.runner import check_providers
 from ortscan.running.specs import SessionSpec, input_specs, output_specs, overridable_names
 from ortscan.verification.compare_loops import compare_loops, has_loops_of_its_own, is_large
-from ortscan.verification.compare_models import CompareSettings, compare_models, static_problems
+from ortscan.verification.compare_models import compare_models, static_problems
+from ortscan.verification.compare_settings import CompareSettings
 from ortscan.verification.inputs.given_inputs import Given, read_inputs
 from ortscan.verification.inputs.interface import interface_differences
 from ortscan.verification.inputs.shapes import given_dims, given_shapes, shapes_with_dims, with_shapes

@@ -8,7 +8,7 @@ inputs, scan outputs, captures) and change a loop with ``rebuild``.
 
 from rewrites.loops.loop_view import LoopView
 from rewrites.loops.parts import ScanInput, ScanOutput, State
-from rewrites.loops.rebuild import make_scan, rebuild, replace_node
+from rewrites.loops.rebuild import make_loop, make_scan, rebuild, replace_node
 from rewrites.loops.scan_view import ScanView, refuse_contradictions
 from rewrites.loops.view import Loop, captured_values, is_loop, loops_in, view
 
@@ -22,6 +22,7 @@ __all__ = [
     "captured_values",
     "is_loop",
     "loops_in",
+    "make_loop",
     "make_scan",
     "rebuild",
     "refuse_contradictions",

@@ -11,7 +11,7 @@ from rewrites.loops.parts import ScanInput, ScanOutput, State
 from rewrites.loops.scan_view import ScanView
 from rewrites.loops.view import Loop
 
-__all__ = ["detached_copy", "make_scan", "rebuild", "replace_node"]
+__all__ = ["detached_copy", "make_loop", "make_scan", "rebuild", "replace_node"]
 
 
 def rebuild(
@@ -75,6 +75,29 @@ def make_scan(
     operands = [*(state.initial for state in states), *(scan.outer for scan in scan_inputs)]
     attributes = [ir.AttrGraph("body", body), *_scan_attributes(False, scan_inputs, scan_outputs)]
     return ir.Node("", "Scan", operands, attributes, outputs=outputs, name=names.fresh(hint))
+
+
+def make_loop(
+    names: Names,
+    body: ir.Graph,
+    limit: ir.Value,
+    states: Sequence[State],
+    scan_outputs: Sequence[ScanOutput],
+    control: tuple[ir.Value, ir.Value, ir.Value],
+    hint: str,
+) -> ir.Node:
+    """Return a detached Loop of at most ``limit`` steps with the given parts.
+
+    The inputs and outputs of ``body`` become those of the parts, in order. ``control``: the step number and the condition that the
+    body reads, and the condition that it computes. ``hint``: as for ``make_scan``.
+    """
+    iteration, condition_in, condition_out = control
+    inner = [*(state.next for state in states), *(output.inner for output in scan_outputs)]
+    body.inputs[:] = [iteration, condition_in, *(state.inner for state in states)]
+    body.outputs[:] = [condition_out, *inner]
+    outputs = [ir.Value(name=names.fresh(f"{hint}_{value.name}"), type=value.type) for value in inner]
+    operands = [limit, None, *(state.initial for state in states)]
+    return ir.Node("", "Loop", operands, [ir.AttrGraph("body", body)], outputs=outputs, name=names.fresh(hint))
 
 
 def detached_copy(loop: ScanView, names: Names) -> ir.Node:

@@ -1,0 +1,73 @@
+"""``ortscan loop STEP OUT`` writes the whole loop, and says in one line what it gains."""
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+
+from ortscan.__main__ import main
+from ortscan.benchmark.step_times import time_steps
+from ortscan.looping import whole_loop
+from rewrites.stepping.step_roles import RoleNames
+from tests.support.text import parsed
+
+STEP = """g (float[2] h, float[2] x) => (float[2] h1, float[2] y, bool[2] done) {
+    h1 = Add (h, x) y = Neg (h1) done = Less (h1, y) }"""
+ROLES = ["--state", "h=h1", "--scan", "x=1", "--initial", "h=0.5"]
+
+
+@pytest.fixture
+def step(tmp_path: Path) -> str:
+    onnx.save(parsed(STEP), tmp_path / "step.onnx")
+    return str(tmp_path / "step.onnx")
+
+
+def test_the_loop_is_written_and_the_first_line_is_the_answer(step: str, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "whole.onnx"
+    words = ["--stop", "done", "--max-steps", "9", "--return", "y", "--return", "h1", "--stack", "y=1", "--verify", "quick"]
+    assert main(["loop", step, str(out), *ROLES, *words]) == 0
+    whole = onnx.load(out)
+    assert [value.name for value in whole.graph.input] == ["x"]
+    assert [value.name for value in whole.graph.output] == ["h1", "y"]
+    first, *others = capsys.readouterr().out.splitlines()
+    assert " · a Loop instead of one call for each step · equal on " in first
+    assert others[-1].startswith(f"wrote {out}")
+
+
+def test_json_has_the_answer_and_the_verification(step: str, capsys) -> None:
+    assert main(["loop", step, "--dry-run", *ROLES, "--json", "--verify", "quick"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert "a Scan instead of one call" in document["answer"]
+    assert document["verification"]["ok"]
+    assert document["output"] is None
+
+
+def test_nothing_is_compared_or_timed_if_not_asked(step: str, capsys) -> None:
+    assert main(["loop", step, "--dry-run", *ROLES, "--no-verify"]) == 0
+    assert capsys.readouterr().out.startswith("a Scan instead of one call for each step · not compared\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--state", "h"], "--state: 'h' is not of the form NAME=VALUE."),
+        (["--state", "h=h1", "--state", "h=y"], "--state names 'h' twice."),
+        (["--scan", "x=a"], "--scan: 'a' is not the number of an axis."),
+        (["--initial", "h=a"], "--initial: 'a' is not a number."),
+        (["--state", "h=h1", "--max-steps", "0"], "must be a whole number above 0, or the name of a new input, not 0."),
+        (["--state", "h=h1"], "The number of steps is unknown: name a scanned input"),
+    ],
+)
+def test_wrong_usage_is_one_line(words: list[str], message: str, step: str, capsys) -> None:
+    assert main(["loop", step, "--dry-run", *words]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert message in error
+
+
+def test_a_step_that_no_inputs_fit_has_no_time() -> None:
+    never = "g (float[2] h, float[N] x) => (float[2] h1) <int64[1] nine = {999}> { y = Reshape (x, nine) z = Gather (y, y0) h1 = Add (h, z) }"
+    text = never.replace("z = Gather (y, y0) h1 = Add (h, z)", "m = ReduceMax (y) h1 = Add (h, m)")
+    whole = whole_loop(parsed(text), RoleNames({"h": "h1"}, max_steps=2))
+    assert time_steps(whole.step, whole.loaded, whole.roles, shapes={"x": [3]}) is None
