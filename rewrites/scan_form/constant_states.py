@@ -3,7 +3,8 @@
     Scan(P0, h0, xs) body(P, h, x) => (f(P), g(h, x, P))    ->    Scan(h0, xs, Ps) body(h, x, P) => g(h, x, P)
 
 Here ``Ps`` is the constant [P0, f(P0), f(f(P0)), ...]. Examples are the covariance of a Kalman filter, schedules of step sizes and
-noise, and position tables. Nodes that read only such states can then be moved out of the loop.
+noise, and position tables. Nodes that read only such states can then be moved out of the loop. If
+what other nodes read of the states is smaller than the states, only that is scanned. An example is the gain of a Kalman filter.
 
 Conditions:
 
@@ -14,17 +15,18 @@ Conditions:
 * The loop is not an opset-8 Scan.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
-import onnx
 import onnx_ir as ir
 
 from rewrites.analysis.dependence import is_deterministic, nodes_computing, reads, varying_values
+from rewrites.analysis.loop_parts import LoopPart
 from rewrites.base.plain_text import listed
-from rewrites.graph.context import Context, evaluate_nodes
+from rewrites.graph.context import Context
 from rewrites.graph.replace import replace_value
-from rewrites.graph.values import const_array, is_read
+from rewrites.graph.values import const_array, is_read, static_dims
 from rewrites.loops import Loop, ScanInput, ScanView, State
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.scan_form.scanned_states import replace_states_by_scan_inputs
@@ -32,6 +34,8 @@ from rewrites.scan_form.scanned_states import replace_states_by_scan_inputs
 __all__ = ["RULE", "check"]
 
 _MOST_BYTES = 1 << 20
+_TYPES = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL})
+"""The types of values that may be scanned instead of states."""
 _MOST_OPERATIONS = 1 << 17
 """The most runs of a node. A run of a small node takes about 1 µs."""
 
@@ -40,36 +44,70 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if the loop is a Scan with states that depend on constants alone."""
     if not isinstance(loop, ScanView) or loop.batched or not isinstance(loop.steps, int) or loop.steps < 1:
         return NOTHING_HERE
-    states = _constant_states(loop)
-    nodes = nodes_computing(loop.body, [state.next for state in states])
-    if not nodes:
+    states, varying = _constant_states(loop)
+    if not nodes_computing(loop.body, [state.next for state in states]):
         return NOTHING_HERE
-    names = listed(state.inner.name for state in states)
-    size = loop.steps * sum(array.nbytes for state in states if (array := const_array(state.initial)) is not None)
+    names, scanned = listed(state.inner.name for state in states), _values_to_scan(loop, states, varying)
+    nodes = nodes_computing(loop.body, [*(state.next for state in states), *scanned])
+    size = loop.steps * sum(map(_bytes, scanned))
     if size > _MOST_BYTES:
         return NotApplicable("CONSTANT-STATES", f"{names} would take {size} bytes for all steps (limit: {_MOST_BYTES})")
     if loop.steps * len(nodes) > _MOST_OPERATIONS:
         detail = f"{loop.steps} steps of {len(nodes)} operators compute {names} (limit: {_MOST_OPERATIONS} operators)"
         return NotApplicable("CONSTANT-STATES", detail)
-    results = _run(loop, states, nodes, loop.steps, ctx)
-    if results is None:
+    read = {value for node in nodes for value in reads(node)} | {state.next for state in states}
+    part = LoopPart(nodes, states, [scan for scan in loop.scan_inputs if scan.inner in read])
+    run = part.run(loop.steps, scanned, ctx)
+    if run is None or [array.shape for array in run.stacks] != [(loop.steps, *(static_dims(value) or ())) for value in scanned]:
         return NOTHING_HERE
-    finals, rows = results[: len(states)], results[len(states) :]
+    finals, stacks = run.finals, run.stacks
 
     def edit() -> list[ir.Node]:
-        build = ctx.builder()
-        inputs = [ScanInput(build.const(stack), state.inner) for state, stack in zip(states, rows, strict=True)]
+        build, inputs = ctx.builder(), list[ScanInput]()
+        for value, stack in zip(scanned, stacks, strict=True):
+            inner = value
+            if value.producer() is not None:
+                inner = ir.Value(name=ctx.names.fresh(f"{value.name}_in"), type=value.type, shape=value.shape)
+                replace_value(value, inner, ctx.names)
+            inputs.append(ScanInput(build.const(stack), inner))
         for state, final in zip(states, finals, strict=True):
             if state.final is not None and is_read(state.final):
                 replace_value(state.final, build.const(final), ctx.names)
         build.insert_before(loop.node)
-        return [replace_states_by_scan_inputs(loop, inputs, ctx)]
+        return [replace_states_by_scan_inputs(loop, states, inputs, ctx)]
 
     return Patch(f"computed {names} for all {loop.steps} steps, because they depend on constants alone", edit)
 
 
-def _constant_states(loop: ScanView) -> list[State]:
-    """Return the states that depend on constants alone, except states that never change."""
+def _values_to_scan(loop: ScanView, states: Sequence[State], varying: set[ir.Value]) -> list[ir.Value]:
+    """Return the values to scan instead of ``states``.
+
+    These are the states themselves, or what other nodes read of them if it is smaller. ``varying``: the values that do not
+    depend on constants alone.
+    """
+    own = [state.inner for state in states]
+    computed = varying_values(loop.body, own) - varying
+    read = [value for node in loop.body if varying.intersection(node.outputs) for value in reads(node) if value in computed]
+    others = list(dict.fromkeys(read))
+    is_plain = all(static_dims(value) is not None and value.dtype in _TYPES for value in others)
+    is_smaller = is_plain and not computed.intersection(_results_of_others(loop, states))
+    return others if is_smaller and sum(map(_bytes, others)) < sum(map(_bytes, own)) else own
+
+
+def _results_of_others(loop: ScanView, states: Sequence[State]) -> list[ir.Value]:
+    """Return the results of the body, except the next values of ``states``."""
+    return [*(state.next for state in loop.states if state not in states), *(output.inner for output in loop.scan_outputs)]
+
+
+def _bytes(value: ir.Value) -> int:
+    return math.prod(static_dims(value) or ()) * (1 if value.dtype is None else max(1, int(value.dtype.itemsize)))
+
+
+def _constant_states(loop: ScanView) -> tuple[list[State], set[ir.Value]]:
+    """Return the states that depend on constants alone, and the values that do not.
+
+    States that never change are no such states.
+    """
     read = [value for node in loop.body for value in reads(node)]
     inside = {*loop.body.inputs, *(value for node in loop.body for value in node.outputs)}
     unknown = {value for value in read if value not in inside and const_array(value) is None}
@@ -81,67 +119,12 @@ def _constant_states(loop: ScanView) -> list[State]:
         varying = varying_values(loop.body, unknown | others)
         kept = [state for state in states if state.next not in varying]
         if len(kept) == len(states):
-            return states
+            return states, varying
         states = kept
 
 
 def _is_plain(array: np.ndarray | None) -> bool:
     return array is not None and array.dtype.kind in "fiub"
-
-
-def _run(
-    loop: ScanView, states: Sequence[State], nodes: Sequence[ir.Node], steps: int, ctx: Context
-) -> Sequence[np.ndarray] | None:
-    """Run the steps of ``states``, and return their final values and the stacks of their values.
-
-    A stack has the values of a state before each step. Return None if onnxruntime cannot run the steps, or if a state changes its
-    shape.
-    """
-    read = [value for node in nodes for value in reads(node)]
-    needed = list(dict.fromkeys([*read, *(state.next for state in states)]))
-    inside = {*loop.body.inputs, *(value for node in nodes for value in node.outputs)}
-    scans = [scan for scan in loop.scan_inputs if scan.inner in needed]
-    outer = dict.fromkeys([value for value in needed if value not in inside] + [scan.outer for scan in scans])
-    constants = {value: array for value in outer if (array := const_array(value)) is not None}
-    names = {value.name for value in (*inside, *constants)}
-
-    def fresh(hint: str) -> str:
-        while hint in names:
-            hint += "_"
-        names.add(hint)
-        return hint
-
-    step, condition, goes_on, limit, last, start = map(fresh, ("step", "condition", "goes_on", "limit", "last", "start"))
-    added = {limit: np.array(steps), last: np.array(steps - 1), start: np.array(True)}
-    make = onnx.helper.make_node
-    before = [make("Identity", [condition], [goes_on])]
-    for scan in scans:
-        index = fresh("index")
-        before.append(make("Sub", [last, step], [index]) if scan.reverse else make("Identity", [step], [index]))
-        before.append(make("Gather", [scan.outer.name or "", index], [scan.inner.name or ""], axis=scan.axis))
-    inputs = [_declaration(step, np.array(0)), _declaration(condition, np.array(True))]
-    outputs, stacks = [_declaration(goes_on, np.array(True))], list[onnx.ValueInfoProto]()
-    initial, after = list[str](), list[onnx.NodeProto]()
-    for state in states:
-        array = const_array(state.initial)
-        assert array is not None
-        initial.append(fresh("initial"))
-        added[initial[-1]] = array
-        inputs.append(_declaration(state.inner.name or "", array))
-        for results, source in ((outputs, state.next), (stacks, state.inner)):
-            results.append(_declaration(fresh("result"), array))
-            after.append(make("Identity", [source.name or ""], [results[-1].name]))
-    body = onnx.helper.make_graph([*before, *map(ir.serde.serialize_node, nodes), *after], "steps", inputs, [*outputs, *stacks])
-    names_of_results = [fresh("final") for _ in (*states, *states)]
-    run = make("Loop", [limit, start, *initial], names_of_results, body=body)
-    constants |= {ir.Value(name=name): array for name, array in added.items()}
-    arrays = evaluate_nodes([run], constants, [ir.Value(name=name) for name in names_of_results], ctx)
-    shapes = [added[name].shape for name in initial] + [(steps, *added[name].shape) for name in initial]
-    return arrays if arrays is not None and [array.shape for array in arrays] == shapes else None
-
-
-def _declaration(name: str, like: np.ndarray) -> onnx.ValueInfoProto:
-    return onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(like.dtype), like.shape)
 
 
 RULE = Rule("constant-states", "scan_form", "loop", check)

@@ -46,7 +46,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             if final is not None and is_read(final):
                 replace_value(final, _emit_final_value(build, counter, steps), ctx.names)
         build.insert_before(loop.node)
-        return [replace_states_by_scan_inputs(loop, inputs, ctx)]
+        return [replace_states_by_scan_inputs(loop, [counter.state for counter in variables], inputs, ctx)]
 
     names = listed(counter.state.inner.name for counter in variables)
     return Patch(f"made the counting states {names} scan inputs", edit)

@@ -68,7 +68,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         build.insert_before(loop.node)
         for old, new in finals:
             replace_value(old, new, ctx.names)
-        return [replace_states_by_scan_inputs(loop, inputs, ctx)]
+        return [replace_states_by_scan_inputs(loop, [counting.state for counting in variables], inputs, ctx)]
 
     names = listed(counting.state.inner.name for counting in variables)
     return Patch(f"made the counting states {names} scan inputs", edit)

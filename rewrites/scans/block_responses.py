@@ -13,7 +13,8 @@ import numpy as np
 __all__ = ["Matrices", "Responses", "largest_states"]
 
 _POWERS_AT_ONCE = 256
-_STEPS_AT_ONCE = 32
+_STEPS_AT_ONCE = (32, 256)
+_ELEMENTS_AT_ONCE = 1024
 _NEGLIGIBLE = 1e-60
 
 
@@ -170,7 +171,8 @@ def largest_states(system: Matrices, steps: int) -> np.ndarray:
     if not system.varies:
         bound: np.ndarray = (added[0] + 1) @ _sum_of_powers(system.step[0], steps)
         return bound
-    blocks = system.blocks(_STEPS_AT_ONCE)
+    least, most_steps = _STEPS_AT_ONCE
+    blocks = system.blocks(min(most_steps, max(least, _ELEMENTS_AT_ONCE // system.step.shape[1])))
     added = np.abs(blocks.drive).sum(2) + np.abs(blocks.state_bias)
     before, most = np.ones(system.step.shape[1]), np.ones(system.step.shape[1])
     for step, drives in zip(blocks.step, added, strict=True):

@@ -30,7 +30,7 @@ from rewrites.scans.block_responses import Matrices
 __all__ = ["SystemReader", "read_system"]
 
 _MOST_STATES, _MOST_INPUTS = 64, 128
-_MOST_COEFFICIENTS = 1 << 18
+_MOST_COEFFICIENTS = 1 << 20
 """The most elements of the matrices of the states for all steps, if they differ from step to step."""
 _MOVED = {"Concat", "Expand", "Gather", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
 _ELEMENTWISE = frozenset({"Add", "Div", "Identity", "Mul", "Neg", "Sub"})

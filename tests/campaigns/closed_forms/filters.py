@@ -17,7 +17,7 @@ _COVARIANCE = "FP = MatMul (F, P) Ft = Transpose <perm = [1, 0]> (F) FPF = MatMu
 _GAIN = "Ht = Transpose <perm = [1, 0]> (H) PH = MatMul (Pp, Ht) HPH = MatMul (H, PH) S = Add (HPH, R) K = Div (PH, S)"
 _UPDATE = "xp = MatMul (F, x) Hx = MatMul (H, xp) e = Sub (z, Hx) Ke = MatMul (K, e) x1 = Add (xp, Ke)"
 _AFTER = "KH = MatMul (K, H) J = Sub (I, KH) P1 = MatMul (J, Pp) y = Identity (x1)"
-FILTERS: Mapping[str, int] = {"one number": 1, "a constant speed": 2, "a constant jerk": 4, "wide": 12}
+FILTERS: Mapping[str, int] = {"a filter of one number": 1, "a filter of two": 2, "a filter of four": 4, "a filter of twelve": 12}
 """Filters, and the numbers of their states."""
 FILTER_MISSES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "a transition that is an input": ("", "", ("F",)),
@@ -94,7 +94,7 @@ def _optimized(
 def _weights(states: int) -> dict[str, np.ndarray]:
     eye = np.eye(states)
     observed, noise = np.eye(1, states), np.full((1, 1), 0.1)
-    return {"F": eye + 0.1 * np.eye(states, k=1), "H": observed, "Q": 0.01 * eye, "R": noise, "I": eye, "P0": eye}
+    return {"F": 0.95 * eye + 0.1 * np.eye(states, k=1), "H": observed, "Q": 0.01 * eye, "R": noise, "I": eye, "P0": eye}
 
 
 def _exact(sizes: FilterSizes, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:

@@ -58,6 +58,30 @@ def test_any_operators_may_compute_it(inside: str) -> None:
     becomes(constant_states, model(inside))
 
 
+SUMMED = "p1 = Mul (p, half) w = ReduceSum <keepdims = 0> (p) a = Mul (h, w) h1 = Add (a, x)"
+
+
+def test_what_is_smaller_than_the_state_is_scanned_instead() -> None:
+    becomes(
+        constant_states,
+        model(f"{SUMMED} y = Add (h1, w)", outer="z, q, ys"),
+        """g (float[2] s, float[3,2] xs, float[2] g) => (float[2] z, float[2] q, float[3,2] ys)
+        <float[3] rows = {3, 1.5, 0.75}, float[2] last = {0.125, 0.25}> {
+            q = Identity (last)
+            z, ys = Scan <num_scan_inputs = 2, body = b (h, x, w) => (h1, y) {
+                a = Mul (h, w) h1 = Add (a, x) y = Add (h1, w)
+            }> (s, xs, rows) }""",
+    )
+
+
+@pytest.mark.parametrize("inside", [f"{SUMMED} y = Add (h1, p)", f"{SUMMED} y = Identity (p1)"])
+def test_a_state_that_a_result_reads_is_scanned_itself(inside: str) -> None:
+    after, _ = becomes(constant_states, model(inside))
+    assert [
+        init.dims for init in after.graph.initializer if len(init.dims) == 2 and init.dims[0] == 3 and init.name != "table"
+    ] == [[3, 2]]
+
+
 @pytest.mark.parametrize("direction", ["0, 0, 0", "0, 1, 0"])
 def test_rows_of_constants_may_be_read(direction: str) -> None:
     becomes(
