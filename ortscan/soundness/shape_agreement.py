@@ -2,7 +2,8 @@
 
 Names of free dimensions hide differences. For example, if x is [1, B, 4], Squeeze (x) without axes removes the batch axis B only if
 B is 1. So each free dimension is first replaced by a number. If onnx cannot infer the shape of a value in one of the models, this
-value is not compared.
+value is not compared. A value is not compared either if ``before`` declares another shape for it than onnx infers: in an If whose
+branches differ in rank, for example, onnx infers the shape of one branch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -44,21 +45,28 @@ def disagreement(before: onnx.ModelProto, after: onnx.ModelProto) -> str | None:
     old, new = _inputs_only(before, after.graph.input), _inputs_only(after)
     free = [_free_dims(old.graph), _free_dims(new.graph)]
     names = list(dict.fromkeys(name for dims in free for name, _ in dims))
+    declared = _types(before.graph)
     different = dict(zip(names, count(_FIRST, _STEP), strict=False))
-    difference = _difference_at(different, old, new, free)
+    difference = _difference_at(different, old, new, free, declared)
     if difference is not None and names:
-        difference = _difference_at(_fitting(_inputs_only(before, after.graph.input), different), old, new, free)
+        difference = _difference_at(_fitting(_inputs_only(before, after.graph.input), different), old, new, free, declared)
     if difference is None and names:
-        difference = _difference_at(dict.fromkeys(names, 1), old, new, free)
+        difference = _difference_at(dict.fromkeys(names, 1), old, new, free, declared)
     return difference
 
 
-def _difference_at(sizes: Mapping[str, int], old: onnx.ModelProto, new: onnx.ModelProto, free: Iterable[_Free]) -> str | None:
+def _difference_at(
+    sizes: Mapping[str, int],
+    old: onnx.ModelProto,
+    new: onnx.ModelProto,
+    free: Iterable[_Free],
+    declared: Mapping[str, onnx.TypeProto],
+) -> str | None:
     for name, dim in chain.from_iterable(free):
         dim.dim_value = sizes[name]
     was = _inferred(old, strict=True)
     now = _inferred(new, strict=False) if was is not None else None
-    difference = next(_contradictions(was.graph, now.graph), None) if was is not None and now is not None else None
+    difference = next(_contradictions(was.graph, now.graph, declared), None) if was is not None and now is not None else None
     return None if was is None or difference is None or _has_impossible_expand(was) else difference
 
 
@@ -78,8 +86,10 @@ def _fitting(model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, int]
     return fitting
 
 
-def _contradictions(before: onnx.GraphProto, after: onnx.GraphProto) -> Iterator[str]:
-    was = _types(before)
+def _contradictions(before: onnx.GraphProto, after: onnx.GraphProto, declared: Mapping[str, onnx.TypeProto]) -> Iterator[str]:
+    was = {
+        name: kind for name, kind in _types(before).items() if name not in declared or _contradiction(declared[name], kind) is None
+    }
     for info in chain(after.output, after.value_info):
         difference = _contradiction(was[info.name], info.type) if info.name in was and info.type.HasField("tensor_type") else None
         if difference is not None:
