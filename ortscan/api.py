@@ -119,18 +119,18 @@ def optimize(model: Any, *, report: bool = False, **options: Any) -> Any:
 
 
 @overload
-def migrate(model: ir.Model, opset: int | OpsetTarget, **options: "Unpack[MigrateOptions]") -> ir.Model: ...
+def migrate(model: ir.Model, opset: int | OpsetTarget = "auto", **options: "Unpack[MigrateOptions]") -> ir.Model: ...
 @overload
-def migrate(model: _ProtoLike, opset: int | OpsetTarget, **options: "Unpack[MigrateOptions]") -> onnx.ModelProto: ...
+def migrate(model: _ProtoLike, opset: int | OpsetTarget = "auto", **options: "Unpack[MigrateOptions]") -> onnx.ModelProto: ...
 @overload
-def migrate(model: _Program, opset: int | OpsetTarget, **options: "Unpack[MigrateOptions]") -> _Program: ...
+def migrate(model: _Program, opset: int | OpsetTarget = "auto", **options: "Unpack[MigrateOptions]") -> _Program: ...
 @accepting_programs
 @limited
 @wrap_errors
 @quietly
 def migrate(
     model: Any,
-    opset: int | str,
+    opset: int | str = "auto",
     *,
     runtime: str | None = None,
     verify: bool | str = "quick",
@@ -148,8 +148,8 @@ def migrate(
 
     Args:
         model: as for ``optimize``.
-        opset: a number, ``latest`` or ``auto``. Both words mean the newest opset that onnxruntime supports and in which the model
-            can be written.
+        opset: a number, ``latest`` or ``auto`` (the default). Both words mean the newest opset that onnxruntime supports and in
+            which the model can be written.
         runtime: the onnxruntime release that will run the result, if it is older than the installed one. It also limits ``latest``
             and ``auto``.
         verify, time_limit, memory_limit, output: as for ``optimize``.

@@ -150,7 +150,7 @@ def read_count(text: str) -> int:
 def read_flag(text: str) -> bool:
     """Read ``1``, ``true``, ``on`` or ``yes`` as True, and ``0``, ``false``, ``off`` or ``no`` as False."""
     if text.lower() not in _TRUE + _FALSE:
-        raise ValueError(f"'{text}' is neither 1 nor 0")
+        raise ValueError(f"'{text}' is not 1 or 0")
     return text.lower() in _TRUE
 
 
@@ -197,7 +197,12 @@ def read_opset(text: str) -> int | str:
 
 def read_verification(text: str) -> bool | str:
     """Return ``quick`` or ``full`` unchanged, ``1`` as True, and ``0`` as False."""
-    return text if text in ("quick", "full") else read_flag(text)
+    if text in ("quick", "full"):
+        return text
+    try:
+        return read_flag(text)
+    except ValueError:
+        raise ValueError(f"'{text}' is not quick, full, 1 or 0") from None
 
 
 PAIRS = (read_shape, read_dim, read_input_value)

@@ -30,7 +30,7 @@ class RewritingOptions(ModelOptions, total=False):
             "unroll loops of up to N steps; 0 for none (default: if the target needs it or if that is faster)",
             check=count_of("max_unroll", "steps", or_none=True),
             read=texts.read_count,
-            session=int,
+            session=texts.read_count,
             only_for_loops=True,
         ),
     ]

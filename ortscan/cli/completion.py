@@ -22,7 +22,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
         help="print a script that completes commands in bash, zsh or fish",
         description="Print a script that completes verbs, options, targets, passes and reason codes in a shell.",
     )
-    parser.add_argument("shell", choices=tuple(_SCRIPTS), help="the shell that will read the script")
+    parser.add_argument("shell", metavar="SHELL", choices=tuple(_SCRIPTS), help="bash, zsh or fish")
     parser.set_defaults(run=partial(_run, verbs))
 
 

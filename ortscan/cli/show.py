@@ -122,7 +122,7 @@ def show_verification(args: argparse.Namespace, verification: "Verification") ->
         print_json(before=names[0], after=names[1], verification=verification.to_dict())
         return
     console = stdout_console(args.no_color)
-    lines = [*verification_lines(verification), *([ADVICE] if verification.inconclusive else [])]
+    lines = [*verification_lines(verification), *([ADVICE] if verification.needs_inputs else [])]
     console.print(Entries([("", line) for line in lines]), soft_wrap=True)
     if args.verbose:
         console.print(Text(), _verification_tables(verification), sep="\n")

@@ -125,7 +125,8 @@ def refutation(verification: "Verification", what: str) -> str:
     ``what`` is the subject of the message, such as "m.onnx and its rewrite".
     """
     summary = verification.summary().splitlines()[0]
-    advice = f"; {ADVICE}, or write without comparing: --no-verify" if verification.inconclusive else ""
+    helps = f"{ADVICE}, or " if verification.needs_inputs else ""
+    advice = f"; {helps}write without comparing: --no-verify" if verification.inconclusive else ""
     return f"{what} did not pass the comparison, so nothing was written: {summary}{advice}"
 
 

@@ -30,9 +30,13 @@ def answer_of(report: RewriteReport, bench: "Bench | None" = None, verification:
     facts: dict[str, Any] = {"outcome": "not compared"}
     if verification is not None:
         facts = {"outcome": verification.outcome, "cases": len(verification.compared_cases)}
+    from ortscan.benchmark.brief import TIMED_TARGETS
+
     if bench is not None:
         facts["speedup"] = bench.results[0].speedup()
         facts["without_library"] = bench.results[0].speedup(1) if len(bench.models) > 2 else None
+    if report.changed and report.target not in TIMED_TARGETS:
+        facts["not_timed"] = f"not timed: the target is {report.target}, and only the CPU is timed"
     return Answer.of(report, **facts)
 
 

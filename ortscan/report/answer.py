@@ -29,6 +29,7 @@ class Answer:
         cases: the number of cases in which both models ran.
         speedup: how much faster the result is; None if that was not measured.
         without_library: how much faster the result is without ortscan's library; None if it has no compiled loops.
+        not_timed: why the result was not timed, or empty.
     """
 
     changed: bool
@@ -40,6 +41,7 @@ class Answer:
     cases: int = 0
     speedup: Speedup | None = None
     without_library: Speedup | None = None
+    not_timed: str = ""
 
     @classmethod
     def of(cls, report: RewriteReport, **facts: Any) -> "Answer":
@@ -65,7 +67,7 @@ class Answer:
 
         An example is ``4.6 x faster (24.7 µs instead of 114 µs, T=64) · 1 of 1 loop gone · equal on 12 cases``.
         """
-        return " · ".join(filter(None, [self._gain(), self._loops(), self._equality()]))
+        return " · ".join(filter(None, [self._gain(), self._loops(), self._equality(), self.not_timed]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain data, with its line as ``text``."""
@@ -84,7 +86,8 @@ class Answer:
         loops = counted(self.loops, "loop")
         if self.compiled == self.loops:
             return f"{self.compiled} of {loops} compiled"
-        parts = [f"{self.gone} of {loops} gone"]
+        left = counted(self.loops - self.gone - self.compiled, "loop")
+        parts = [f"{self.gone} of {loops} gone" if self.changed else f"{left} left"]
         parts += [f"{self.compiled} compiled"] if self.compiled else []
         parts += [f"{self.fallbacks} only as a fallback"] if self.fallbacks else []
         return ", ".join(parts)
@@ -92,7 +95,9 @@ class Answer:
     def _equality(self) -> str:
         if self.outcome == "equal":
             return f"equal on {counted(self.cases, 'case')}"
-        return {"different": "NOT equal", "inconclusive": "nothing could be compared"}.get(self.outcome or "", self.outcome or "")
+        if self.outcome == "inconclusive":
+            return "not proven equal" if self.cases else "nothing could be compared"
+        return "NOT equal" if self.outcome == "different" else self.outcome or ""
 
 
 def opening(answer: Answer, report: RewriteReport) -> list[str]:

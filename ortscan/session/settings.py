@@ -147,7 +147,8 @@ def _read(name: str, text: str) -> Any:
     try:
         return reader(text)
     except (ValueError, argparse.ArgumentTypeError) as error:
-        raise OptionError(f"the session option {PREFIX}{name} cannot be '{text}': {error}.") from None
+        why = str(error).replace(f"'{text}' is", "it is", 1)
+        raise OptionError(f"the session option {PREFIX}{name} cannot be '{text}': {why}.") from None
 
 
 def warn_of_mistyped(options: "ort.SessionOptions | None", *, once: bool) -> None:

@@ -137,6 +137,11 @@ class Verification:
         return "equal" if self.ok else "inconclusive" if self.inconclusive else "different"
 
     @property
+    def needs_inputs(self) -> bool:
+        """True if the original ran on none of the tried inputs, so that other inputs may help."""
+        return self.inconclusive and bool(self.cases) and not self.compared_cases
+
+    @property
     def compared_cases(self) -> list[Case]:
         """The cases in which the outputs of both models were compared."""
         return [case for case in self.cases if case.status in ("equal", "different")]

@@ -116,20 +116,22 @@ def verify(
             outcome = compare_loops(old, new, specs, sizes, settings)
         else:
             outcome = compare_models(old, new, specs, sizes, sets, settings, recorded)
-        untried = [*outcome.not_tried, *_chosen_sizes(sizes, input_specs(new.proto.graph))]
-        outcome = replace(outcome, level=level, limits_hit=tuple(budget.hits), not_tried=untried)
+        chosen = [] if outcome.inconclusive else _chosen_sizes(sizes, named, input_specs(new.proto.graph))
+        outcome = replace(outcome, level=level, limits_hit=tuple(budget.hits), notes=[*outcome.notes, *chosen])
         _log.info("%s", outcome.summary().splitlines()[0])
         return outcome
 
 
-def _chosen_sizes(sizes: Mapping[str, int], specs: Sequence[SessionSpec]) -> list[str]:
-    """Return a phrase that other sizes than ``sizes``, which the caller chose, were not tried.
+def _chosen_sizes(sizes: Mapping[str, int], named: Mapping[str, int], specs: Sequence[SessionSpec]) -> list[str]:
+    """Return a note that only ``sizes``, which the caller chose, were compared.
 
-    Leave out sizes that are fixed in ``specs``, the inputs of the rewritten model. Return an empty list if no size is left.
+    ``named`` has the sizes from the option ``dims``; the others are from ``shapes``. Leave out sizes that are fixed in
+    ``specs``, the inputs of the rewritten model. Return an empty list if no size is left.
     """
     free = {dim or f"{spec.name}[{axis}]" for spec in specs for axis, dim in enumerate(spec.dims or ()) if not isinstance(dim, int)}
     chosen = [f"{name}={size}" for name, size in sizes.items() if name in free]
-    return [f"other sizes than {', '.join(chosen)}, which you chose"] if chosen else []
+    option = "dims" if named.keys() & sizes.keys() else "shapes"
+    return [f"compared only at {', '.join(chosen)} ({option}={{...}})"] if chosen else []
 
 
 def _check_options(seed: Any, rtol: Any, atol: Any, providers: Any, level: Any, time_limit: Any, memory_limit: Any) -> None:

@@ -48,6 +48,8 @@ UNCLEAR = Speedup(1.2e-4, 1.2e-4, ratio_of([0.8, 1.0, 1.4] * 3), {}, "fixed size
             "3.0 x faster if ortscan's library is registered (40.0 µs instead of 120 µs, T=64), 1.00 x if not · 1 of 3 loops gone, 2 compiled",
             "good",
         ),
+        (Answer(True, 1, 1, 0, 0, "inconclusive", 3), "1 of 1 loop gone · not proven equal", "some"),
+        (Answer(False, 3, 0, 1, 0, "not compared"), "nothing changed · 2 loops left, 1 compiled · not compared", "some"),
         (Answer(True, 2, 0, 2), "2 of 2 loops compiled", "good"),
         (Answer(True, 2, 1, 0, 1), "1 of 2 loops gone, 1 only as a fallback", "some"),
     ],
@@ -77,7 +79,8 @@ def test_nothing_is_timed_without_a_comparison(tmp_path, capsys) -> None:
 def test_a_model_for_another_processor_is_not_timed() -> None:
     _, report = ortscan.optimize(parsed(MAP), target="cuda", report=True)
     assert str(report).startswith("1 of 1 loop gone · equal on ")
+    assert str(report).splitlines()[0].endswith(" · not timed: the target is cuda, and only the CPU is timed")
 
 
 def test_an_explanation_does_not_speak_of_a_comparison() -> None:
-    assert str(ortscan.explain(parsed(RECURRENCE))).startswith("nothing changed · 0 of 1 loop gone\n")
+    assert str(ortscan.explain(parsed(RECURRENCE))).startswith("nothing changed · 1 loop left\n")

@@ -156,6 +156,15 @@ def test_in_the_same_opset_a_model_is_given_back_as_it_is_where_reading_it_anew_
     assert ortscan.migrate(model, 18) == model
 
 
+def test_the_default_opset_is_that_of_the_command_line(tmp_path, capsys):
+    model = model_from_text("g (float[N] x) => (float[N] y) { y = Neg (x) }", 18)
+    assert ortscan.migrate(model) == ortscan.migrate(model, "auto")
+    newest = ortscan.migrate(model)
+    onnx.save(newest, tmp_path / "m.onnx")
+    assert main(["migrate", str(tmp_path / "m.onnx"), "--dry-run"]) == 0
+    assert "was chosen" not in capsys.readouterr().out
+
+
 def test_the_same_opset_changes_nothing():
     model = model_from_text("g (float[N] x) => (float[N] y) { y = Neg (x) }", 18)
     assert ortscan.migrate(model, 18).SerializeToString() == model.SerializeToString()

@@ -6,6 +6,7 @@ import ortscan
 from ortscan.__main__ import main
 from ortscan.explaining import explained
 from ortscan.option_words import in_flags, in_keywords, keywords_text
+from ortscan.report.codes import CODES, Code
 from tests.support.small_models import RECURRENCE
 from tests.support.text import parsed
 
@@ -38,6 +39,11 @@ def test_a_message_for_the_command_line_has_flags(keywords: str, flags: str) -> 
 )
 def test_a_report_in_python_has_keywords(flags: str, keywords: str) -> None:
     assert in_keywords(flags) == keywords
+
+
+@pytest.mark.parametrize("code", CODES.values(), ids=lambda code: code.code)
+def test_the_text_of_a_reason_code_has_no_flag_without_a_keyword(code: Code) -> None:
+    assert "--" not in in_keywords(code.text)
 
 
 def test_options_are_written_as_in_a_call() -> None:

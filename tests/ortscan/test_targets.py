@@ -99,7 +99,7 @@ def test_a_cell_that_cannot_be_written_out_is_native_where_it_falls_back_to_the_
 def test_a_loop_whose_recurrent_node_the_target_lacks_is_not_gone() -> None:
     report = ortscan.explain(lstm("T"), target="nnapi")
     assert (report.answer.loops, report.answer.gone) == (1, 0)
-    assert str(report).startswith("0 of 1 loop gone\n")
+    assert str(report).startswith("0 of 1 loop gone · not timed: the target is nnapi")
     assert "rewritten (a recurrent node left that the target does not run) (UNROLL-UNKNOWN)" in str(report)
     assert ortscan.explain(lstm(4), target="nnapi").answer.gone == 1
 

@@ -63,4 +63,4 @@ def test_the_scripts_of_other_shells_have_every_verb_target_and_code(shell: str,
 
 def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", "csh"]) == 2
-    assert "shell: 'csh' is not one of bash, zsh, fish" in capsys.readouterr().err
+    assert "SHELL: 'csh' is not one of bash, zsh, fish" in capsys.readouterr().err

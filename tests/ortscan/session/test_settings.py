@@ -69,6 +69,14 @@ def test_what_cannot_be_read_is_named(name: str, text: str):
         read(**{name: text})
 
 
+@pytest.mark.parametrize(
+    ("name", "why"), [("max_unroll", "a whole number of 0 or more"), ("verify", "quick, full, 1 or 0"), ("strict", "1 or 0")]
+)
+def test_the_message_says_what_the_option_can_be(name: str, why: str) -> None:
+    with pytest.raises(OptionError, match=rf"the session option ortscan\.{name} cannot be 'x': it is not {why}\.$"):
+        read(**{name: "x"})
+
+
 NOT_GIVEN = {"model", "output", "time_limit", "memory_limit", "runtime", "report"}
 """The runtime of a session is the one it is made in."""
 

@@ -86,6 +86,22 @@ def test_the_command_line_takes_folders(model, tmp_path, capsys) -> None:
     assert main(["verify", path, path, "--inputs", folder(tmp_path / "a", [X, W], [Y, K])]) == 0
     assert "both return 2 recorded outputs" in capsys.readouterr().out
     assert main(["verify", path, path, "--inputs", folder(tmp_path / "b", [X, W], [Y + 1])]) == 3
+    assert "pass inputs" not in capsys.readouterr().out
+    assert main(["optimize", path, "--dry-run", "--inputs", str(tmp_path / "b")]) == 3
+    assert "not proven equal" in (printed := capsys.readouterr()).out
+    assert "nothing could be compared" not in printed.out
+    assert "pass inputs" not in printed.err
+
+
+def test_other_inputs_are_advised_only_if_they_may_help(tmp_path, capsys) -> None:
+    texts = {"unknown": "y = com.microsoft.NoSuch (x)", "refusing": "s = Constant <value_ints = [1009]> () y = Reshape (x, s)"}
+    for name, body in texts.items():
+        head = '<ir_version: 8, opset_import: ["": 18, "com.microsoft": 1]>'
+        onnx.save(onnx.parser.parse_model(f"{head} g (float[N] x) => (float[M] y) {{ {body} }}"), tmp_path / f"{name}.onnx")
+    for name in texts:
+        path = str(tmp_path / f"{name}.onnx")
+        assert main(["verify", path, path]) == 3
+        assert ("pass inputs that the original accepts: --inputs" in capsys.readouterr().out) == (name == "refusing")
 
 
 MISDECLARED = {
