@@ -2,7 +2,8 @@
 
     sT, ys = Scan(s0, xs) body(s, x) => (s2 = s + x, s2)    ->    c = CumSum([s0, *xs], axis 0);  sT = c[-1];  ys = c[1:]
 
-* Sums and products become CumSum and CumProd (opset 26). The results equal those of the loop bit for bit.
+* Sums and products become CumSum and CumProd (opset 26). The results equal those of the loop bit for bit. In earlier opsets,
+  products of integers become an associative scan, and ``gated-recurrence`` computes products of floats.
 * And and Or become a cumulative count.
 * Max and Min, also written as ``Where(x > s, x, s)``, become an associative scan over blocks of steps. The number of steps must be
   known, unless only the last value is read.
@@ -74,7 +75,7 @@ class _Candidate:
     """A state of ``loop`` that accumulates, its uses, and its closed form."""
 
     def __init__(self, loop: ScanView, total: Accumulation, ctx: Context) -> None:
-        self.loop, self.total, self.ctx, self.form = loop, total, ctx, form_of(total)
+        self.loop, self.total, self.ctx, self.form = loop, total, ctx, form_of(total, ctx.opset)
         self.use, self.sizes = use_of(loop, total.state, total.makers, total.also), StepSizes.of(loop, ctx)
         self.name = f"'{total.state.inner.name}'"
         self.stack_bytes = 2 * self.sizes.step_bytes(total.state.inner) * self.sizes.steps  # the operands and the results

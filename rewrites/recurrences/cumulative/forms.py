@@ -2,9 +2,10 @@
 
 ``prefix_sums`` writes the forms of sums, means and flags. This module writes the other forms, and lists all of them in ``_FORMS``.
 
-Max and Min become associative scans. The scan uses the loop's own operator with the same order of operands, so that NaN propagates
-as in the loop. For operands 0 and -0, onnxruntime's Max returns either of them, both in the loop and in the scan. A loop that
-chooses by a comparison, ``Where(x > s, x, s)``, never chooses NaN, so the scan replaces NaN operands by the neutral element.
+Max, Min, and products of integers before opset 26 become associative scans. The scan uses the loop's own operator with the same
+order of operands, so that NaN propagates as in the loop. For operands 0 and -0, onnxruntime's Max returns either of them, both in
+the loop and in the scan. A loop that chooses by a comparison, ``Where(x > s, x, s)``, never chooses NaN, so the scan replaces NaN
+operands by the neutral element. Products use no ReduceProd, because onnxruntime's does not wrap around as Mul does.
 
 For latches, the form finds the last step that changed the state:
 
@@ -87,8 +88,10 @@ class PrefixForm:
         return self.widest_returned if returned else self.widest_new
 
 
-def form_of(total: Accumulation) -> PrefixForm:
-    """Return the closed form for the accumulation ``total``."""
+def form_of(total: Accumulation, opset: int) -> PrefixForm:
+    """Return the closed form for the accumulation ``total`` in ``opset``."""
+    if total.op_type == "Mul" and opset < _PRODUCTS.since and total.state.initial.dtype in _INTEGER_PRODUCTS.types:
+        return _INTEGER_PRODUCTS
     return _CHOICES if total.is_choice else _FORMS[total.op_type]
 
 
@@ -122,12 +125,12 @@ def _operator(extreme: Accumulation, b: Builder) -> Callable[[ir.Value, ir.Value
 
 
 def _total(scan: AssociativeScan, rows: ir.Value, steps: int | str | None, extreme: Accumulation) -> ir.Value:
-    """Return the maximum or minimum of all steps.
+    """Return the maximum, minimum or product of all steps.
 
     If an operand is NaN, the result is NaN, unless the loop chooses by a comparison.
     """
     b, kind = scan.ends.b, rows.dtype
-    if isinstance(steps, int) and scan.is_wide:
+    if isinstance(steps, int) and (scan.is_wide or extreme.op_type == "Mul"):
         return squeeze(b, scan.total(rows, steps), [0])
     total = reduce(b, f"Reduce{extreme.op_type}", rows, [0], False)
     if kind is None or not kind.is_floating_point() or extreme.is_choice:
@@ -172,6 +175,7 @@ _MEANS = PrefixForm("CumSum", place_means, _FLOATS, since.CUM_SUM, 2 * _KIB, 2 *
 _FLAGS = PrefixForm("counting", place_flags, frozenset({ir.DataType.BOOL}), since.CUM_SUM, 256, 256)
 _CHOICES = PrefixForm("blocks of steps", _place_extremes, _NUMBERS, since.ALLOWZERO, _KIB, _KIB, True, widest_cached=_KIB)
 _EXTREMES = replace(_CHOICES, widest_cached=3 * _KIB)
+_INTEGER_PRODUCTS = replace(_EXTREMES, types=frozenset({ir.DataType.INT32, ir.DataType.INT64}), for_last=True)
 _LATCH_TYPES, _LATCH_NAME = _NUMBERS | _SMALL, "the last step that took a value on"
 _LATCHES = replace(_CHOICES, name=_LATCH_NAME, place=_place_latches, types=_LATCH_TYPES, for_last=True)
 _FORMS = {

@@ -160,10 +160,10 @@ class DecayReader:
     def next_value_of(self, state: State) -> Linear:
         """Return the next value of ``state`` as a sum of paths and a drive.
 
-        Raise NotLinear if the next value depends on another state or has no drive.
+        Raise NotLinear if the next value depends on another state.
         """
         linear = self.linear(state.next)
-        if linear.drive is None or not linear.paths or any(path.state is not state for path in linear.paths):
+        if not linear.paths or any(path.state is not state for path in linear.paths):
             raise NotLinear
         return linear
 

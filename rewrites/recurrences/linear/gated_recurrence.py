@@ -3,13 +3,15 @@
     Scan(s0, as, bs) body(s, a, b) => (s2 = Add(Mul(a, s), b), y = s2)
     ->    S = blocks of steps (``scans/decay.py``);  If (S is finite) then S else the original Scan
 
-minGRU, SRU and state space models have such states. The factor ``a`` is the decay and the summand ``b`` is the drive. The If keeps
-the loop in these cases:
+minGRU, SRU and state space models have such states. The factor ``a`` is the decay and the summand ``b`` is the drive. A state
+without a drive is a running product, for which only opset 26 has an operator. The If keeps the loop in these cases:
 
 * A state is not finite, or exceeds 1e18 (1e150 in double). Then a product of several decays may have overflowed or become 0,
   although no value in the loop does.
 * A state is 0, because the sign of this zero may differ from the loop. Exception: The signs agree if the body adds the drive after
   all products and all decays are positive.
+* A state without a drive, or its initial value, is closer to 0 than 1e-18 (1e-150 in double), or the initial value exceeds 1e18.
+  Then a product of several decays may have lost digits or overflowed.
 * A decay is a sum of several terms and is not between -4 and 4. For example, ``s + z * (h - s)`` is ``(1 - z) * s + z * h``, so its
   decay is the sum ``1 - z``.
 
@@ -19,7 +21,7 @@ Conditions:
 
 * Each state depends on no other state. Decays and drives do not depend on states.
 * The states are float or double.
-* The trip count or the sizes of a row are known.
+* The trip count or the sizes of a row are known. If a state has no drive, the trip count is known.
 * Each scan output is the value of a state before or after the step.
 * By the cost estimate, blocks are at least a fifth faster than the loop.
 * The target runs Scan and If.
@@ -40,13 +42,14 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import rank_of, static_dims, through_identity
 from rewrites.loops import Loop, ScanView, State
-from rewrites.ops.versions import reshape, reversed_if
+from rewrites.ops.versions import concat, reshape, reversed_if, unsqueeze
 from rewrites.recurrences.closed_form import ClosedForm, Form, least_steps, over_budget, passes_ns, plain_scan, slower_than_loop
 from rewrites.recurrences.fallback import all_finite_and_bounded, all_of
 from rewrites.recurrences.linear.decay_reader import DecayReader, Drive, NotLinear, Path, read_states
 from rewrites.recurrences.linear.step_rows import decays_of, stack_of
 from rewrites.recurrences.results import bind_state
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
+from rewrites.scans.associative_scan import AssociativeScan, StackEnds
 from rewrites.scans.blocks import reshape_with_axes_of
 from rewrites.scans.decay import ANY_STEPS, Radices, choose_radices, decayed_states
 
@@ -64,14 +67,14 @@ _FIRST = 16
 
 @dataclass(frozen=True)
 class _GatedState:
-    """A state with its paths and its drive (see ``decay_reader``).
+    """A state with its paths and its drive (see ``decay_reader``); None if it has no drive.
 
     ``is_plain``: True if the body adds the drive after all products with the state.
     """
 
     state: State
     paths: tuple[Path, ...]
-    drive: Drive | ir.Value
+    drive: Drive | ir.Value | None
     is_plain: bool
 
 
@@ -89,7 +92,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         f"computed the gated state {names} for all {scan.steps} steps at once, in {len(radices.steps)} levels",
         lambda count, context: _too_slow(scan, choose_radices(count), count, context),
         partial(_write_blocks, states, radices),
-        None if least is None else (least, None),
+        None if least is None or any(each.drive is None for each in states) else (least, None),
     ).patch(ctx)
 
 
@@ -103,7 +106,7 @@ def _read(state: State, reader: DecayReader) -> _GatedState:
     """
     linear = reader.next_value_of(state)
     known = rank_of(state.inner) is not None and state.inner.dtype in _LARGEST
-    if not known or linear.drive is None or not any(path.factors for path in linear.paths):
+    if not known or not any(path.factors for path in linear.paths):
         raise NotLinear
     return _GatedState(state, linear.paths, linear.drive, _multiplies_first(state, reader))
 
@@ -140,19 +143,33 @@ def _write_blocks(
     results, flags = dict[ir.Value, ir.Value](), list[ir.Value]()
     for each in gated:
         state = each.state
-        drives = stack_of(each.drive, state, stacks, sizes)
+        drives = None if each.drive is None else stack_of(each.drive, state, stacks, sizes)
         if isinstance(drives, NotApplicable):
             return drives
         decays = decays_of(each.paths, state, stacks, sizes)
         if isinstance(decays, NotApplicable):
             return decays
-        states = _states(state, decays, drives, radices, stacks)
+        if drives is None:
+            states = _products(state, decays, stacks)
+        else:
+            states = _states(state, decays, drives, radices, stacks)
         flags.append(_equals_loop(build, each, decays, states, ctx))
         lead = [loop.steps if isinstance(loop.steps, int) else -1]
         results |= bind_state(
             inside, loop, state, reshape_with_axes_of(inside, states, lead, state.initial, static_dims(state.inner))
         )
     return results, all_of(build, flags)
+
+
+def _products(state: State, decays: ir.Value, stacks: Stacks) -> ir.Value:
+    """Return the states after each step, shaped [steps, elements], if they have no drive."""
+    build, steps, initial = stacks.build, stacks.loop.steps, unsqueeze(stacks.build, state.initial, [0])
+    assert isinstance(steps, int)
+    if static_dims(decays) is None or static_dims(decays) != (steps, *(static_dims(state.initial) or ())):
+        sizes = concat(build, [build.const([steps]), build.op("Shape", state.initial)], 0)
+        decays = build.op("Expand", decays, sizes)
+    scan = AssociativeScan(StackEnds(build, False), state.initial, lambda earlier, later: build.op("Mul", earlier, later))
+    return reshape(build, scan.prefixes(reversed_if(build, decays, stacks.backwards), steps, initial), [steps, -1])
 
 
 def _states(state: State, decays: ir.Value, drives: ir.Value, radices: Radices, stacks: Stacks) -> ir.Value:
@@ -180,8 +197,12 @@ def _equals_loop(build: Builder, gated: _GatedState, decays: ir.Value, states: i
     kind = gated.state.inner.dtype
     assert kind is not None
     dtype = np.dtype(kind.numpy())
-    flag = all_finite_and_bounded(build, [states], _LARGEST[kind], dtype)
+    initial = [] if gated.drive is not None else [gated.state.initial]
+    flag = all_finite_and_bounded(build, [states, *initial], _LARGEST[kind], dtype)
     zero = build.const(np.array(0, dtype))
+    if gated.drive is None:
+        least = [build.op("ReduceMin", build.op("Abs", value), keepdims=0) for value in (states, *initial)]
+        return build.op("And", flag, build.op("Less", build.const(np.array(1 / _LARGEST[kind], dtype)), build.op("Min", *least)))
     if len(gated.paths) > 1 or gated.paths[0].is_sum:
         largest = build.op("ReduceMax", build.op("Abs", decays), keepdims=0)
         flag = build.op("And", flag, build.op("Less", largest, build.const(np.array(_LARGEST_SHARE, dtype))))

@@ -75,6 +75,9 @@ FAMILIES: Mapping[str, Family] = {
     "sum": Family("n1 = Add (s1, x) y = Identity (n1)", _one(lambda s, x, a: s + x), NUMBERS),
     "difference": Family("n1 = Sub (s1, x) y = Identity (n1)", _one(lambda s, x, a: s - x), NUMBERS),
     "product": Family("n1 = Mul (s1, x) y = Identity (n1)", _one(lambda s, x, a: s * x), NUMBERS, opset=26, starts=(1.0,)),
+    "product in blocks": Family(
+        "n1 = Mul (s1, x) y = Identity (n1)", _one(lambda s, x, a: s * x), ("float", "double", "int32", "int64"), starts=(1.0,)
+    ),
     "maximum": Family("n1 = Max (s1, x) y = Identity (n1)", _one(lambda s, x, a: np.maximum(s, x)), NUMBERS),
     "minimum": Family("n1 = Min (x, s1) y = Identity (n1)", _one(lambda s, x, a: np.minimum(s, x)), NUMBERS),
     "larger": Family(

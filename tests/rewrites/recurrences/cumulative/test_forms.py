@@ -122,6 +122,13 @@ def test_blocks_keep_unknown_sizes() -> None:
     computed(written("Max", "float", 50, width="B"), feeds_of("float", numbers("float", 50, 3)))
 
 
+@pytest.mark.parametrize("wants", ["after", "before", "final", "final before after"])
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_products_of_integers_are_computed_in_blocks_before_opset_26(kind, wants) -> None:
+    kinds = computed(written("Mul", kind, 50, wants=wants), feeds_of(kind, numbers(kind, 50)))
+    assert "CumProd" not in kinds
+
+
 @pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
 def test_the_last_extreme_does_not_require_a_known_number_of_steps(op) -> None:
     for kind in ("float", "int32"):
@@ -141,6 +148,8 @@ def test_flags_are_computed_by_counting(op, ways, wants) -> None:
 
 REFUSED = {
     "products before opset 26": (written("Mul", "float", 8), 18, "CUMULATIVE-OPSET"),
+    "products of a number of steps that is not known": (written("Mul", "int32", "T"), 18, "CUMULATIVE-STEPS"),
+    "unsigned products before opset 26": (written("Mul", "uint32", 8), 18, "CUMULATIVE-OPSET"),
     "products of halves": (written("Mul", "float16", 8), 26, "CUMULATIVE-TYPE"),
     "the largest of steps whose number is not known": (written("Max", "float", "T"), 18, "CUMULATIVE-STEPS"),
     "wide rows": (written("Max", "float", 4096, width="512"), 18, "CUMULATIVE-COST"),

@@ -91,6 +91,23 @@ WAYS = {
         outer="z, w, ys",
     ),
 }
+PRODUCT = "n = Mul (s, a) y = Identity (n)"
+WAYS |= {
+    "a product": gated(200, PRODUCT),
+    "a product in one block": gated(16, PRODUCT, shape=""),
+    "a product in double": gated(147, PRODUCT, kind="double"),
+    "a product of free sizes": gated(70, PRODUCT, shape="B,C"),
+    "a product backwards": gated(70, PRODUCT, attributes=BACKWARDS + ", scan_output_directions = [1]"),
+    "a product before each step": gated(70, "n = Mul (a, s) y = Identity (s)"),
+    "a product of shares": gated(70, "h = Sigmoid (a) d = Add (h, half) n = Div (s, d) y = Identity (n)"),
+    "a product by one number a row": gated(
+        70,
+        PRODUCT,
+        shape="2,3",
+        inputs="float[2,3] s, float[2,1] a, float[2,3] b",
+        given="float[2,3] s0, float[70,2,1] as, float[70,2,3] bs",
+    ),
+}
 FREELY = Options(sizes={"B": 1, "C": 4})
 
 
@@ -121,6 +138,21 @@ def test_infinities_nan_and_zeros_equal_those_of_the_loop(inside: str, least: fl
         for theirs, mine in zip(*(run_session(session, feeds) for session in sessions), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-6)
             np.testing.assert_array_equal(np.signbit(mine[theirs == 0]), np.signbit(theirs[theirs == 0]))
+
+
+@pytest.mark.parametrize("start", [1.0, -2.0, 0.0, -0.0, 1e30, 1e-30, np.inf, np.nan])
+@pytest.mark.parametrize("factors", [(1.0,), (1.0, -1.0), (1e-20, 1e20), (1e20, 1e-20), (0.0, 2.0), (np.inf, 0.5), (0.5,), (2.0,)])
+def test_products_equal_those_of_the_loop(start: float, factors: tuple[float, ...]) -> None:
+    text = gated(100, PRODUCT)
+    after, report = apply(text, [gated_recurrence])
+    assert patches(report) == ["gated-recurrence"]
+    decays = np.resize(np.array(factors, np.float32), (100, 2))
+    decays[:, 1] = np.roll(decays[:, 1], 3)
+    feeds = {"s0": np.full(2, start, np.float32), "as": decays, "bs": decays}
+    before = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 18]>\n{text}')
+    for theirs, mine in zip(ort_run(before, feeds), ort_run(after, feeds), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=0)
+        np.testing.assert_array_equal(np.signbit(mine[theirs == 0]), np.signbit(theirs[theirs == 0]))
 
 
 def test_decays_whose_products_overflow_are_left_to_the_loop() -> None:
@@ -161,6 +193,7 @@ def test_errors_are_no_larger_than_four_times_those_of_the_loop() -> None:
     ("text", "code"),
     [
         (gated("T", shape="B"), "LINEAR-STEPS"),
+        (gated("T", PRODUCT), "LINEAR-STEPS"),
         (gated(8), "COST-LINEAR"),
         (gated(4096, shape="1024"), "COST-LINEAR"),
         (gated(100000, shape="1000"), "MEMORY-BUDGET"),
