@@ -217,9 +217,10 @@ def describe_loop(entry: LoopReport) -> str:
         reason.is_a for reason in entry.reasons if reason.is_a
     ]
     natures = natures or [_COMPUTES[fired.rule] for fired in entry.fired if fired.rule in _COMPUTES]
-    if natures:
-        return " and ".join(dict.fromkeys(natures))
     codes = [reason.code for reason in entry.reasons]
+    if natures:
+        described = " and ".join(dict.fromkeys(natures))
+        return f"{described}, beside another recurrence" if "RECURRENCE" in codes else described
     for prefix, description in _BY_CODE:
         if any(code.startswith(prefix) for code in codes):
             return description

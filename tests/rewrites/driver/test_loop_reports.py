@@ -17,6 +17,7 @@ def loop(rule: str = "", code: str = "", fate: str = "kept", is_a: str = "") -> 
     [
         (loop("recurrent-cell", is_a="LSTM, forward, H=7"), "LSTM, forward, H=7"),
         (loop("cumulative"), "running sum, product or extreme"),
+        (loop("cumulative", code="RECURRENCE"), "running sum, product or extreme, beside another recurrence"),
         (loop(code="COST-LINEAR"), "linear recurrence s' = a * s + b"),
         (loop(code="LOOP-CONDITION"), "steps until a condition says that it is done"),
         (loop("loop-fission", fate="removed"), "steps that do not need each other"),
