@@ -36,7 +36,7 @@ from rewrites.loop_form import (
 )
 from rewrites.native import float_loop, native_cell, native_loop
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
-from rewrites.recurrences import blocks_of_steps
+from rewrites.recurrences import blocks_of_steps, delay_lines
 from rewrites.recurrences.cells import recurrent_cell
 from rewrites.recurrences.cumulative import cumulative, cumulative_logsumexp
 from rewrites.recurrences.linear import constant_filter, gated_recurrence, linear_recurrence
@@ -157,6 +157,7 @@ RULES: tuple[Rule[Any], ...] = (
     end_steps.RULE,
     constant_states.RULE,
     pairwise_distance.RULE,
+    delay_lines.RULE,
     constant_filter.RULE,
     recurrent_cell.RULE,
     linear_attention.RULE,
