@@ -12,6 +12,8 @@ def use() -> None:
     model, report = ortscan.optimize("m.onnx", report=True)
     onnx.save(model, "o.onnx")
     print(report.summary())
+    ir.save(ortscan.loop(ir.load("m.onnx"), states={"h": "h1"}, scan={"x": 1}, stop="done", max_steps="n"), "o.onnx")
+    ortscan.loop("m.onnx", states={"h": "h1"}, steps=3)  # type: ignore[call-overload]
     own: ir.Model = ortscan.optimize(ir.load("m.onnx"))
     onnx.save(ortscan.migrate("m.onnx", "latest"), "o.onnx")
     for loop in ortscan.explain(own, advice=True, fast_math=True).loops:

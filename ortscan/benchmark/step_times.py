@@ -40,7 +40,7 @@ class TimedSteps:
         self._roles, self._specs = roles, (input_specs(step.proto.graph), output_specs(step.proto.graph))
         self.load_seconds = self._session.load_seconds
 
-    def run(self, feed: Mapping[str, Any]) -> object:
+    def run(self, feed: Mapping[str, Any]) -> Sequence[Any]:
         """Run all steps and return the results of the loop."""
         return run_steps(self._session.run, self._roles, *self._specs, feed)
 

@@ -15,6 +15,7 @@ from ortscan.verification.compare_steps import verify_steps
 from rewrites.base.errors import OptionError, VerificationFailed
 from rewrites.stepping.step_roles import RoleNames
 from tests.support.numbers import assert_same_numbers, drawn
+from tests.support.page_code import code_in
 from tests.support.runtime import ort_run
 from tests.support.text import model_from_text, parsed
 
@@ -44,6 +45,16 @@ def test_the_loop_returns_what_a_python_loop_returns(steps: int) -> None:
     feed = {"h": data["h"], "x": data["xs"], "w": data["w"]}
     assert_same_numbers(ort_run(whole, feed), expected)
     assert_same_numbers(ort_run(ortscan.optimize(whole), feed), expected, rtol=1e-4)
+
+
+def test_the_example_of_the_page_runs() -> None:
+    names: dict[str, Any] = {}
+    (code,) = code_in("how-to/loop-from-step.md", "python")
+    exec(code, names)
+    shapes = [[dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in names["whole"].graph.input]
+    assert shapes == [["batch", 4], ["steps", "batch", 4]]
+    data = drawn(h_in=(1, 4), x=(5, 1, 4))
+    assert_same_numbers(ort_run(names["fast"], data), ort_run(names["whole"], data))
 
 
 def tokens_by_hand(limit: int) -> tuple[list[Any], np.ndarray]:

@@ -1,0 +1,1 @@
+"""Steps of published architectures, exported from torch, made into whole loops and timed."""
