@@ -3,11 +3,14 @@
     ScatterND(t, [[i]], [y])      ScatterND(t, all indices of row i, y)      ScatterElements(t, [[i, i, …]], [y])
     Where(numbers == i, [y], t)   Concat(t[:i], [y], t[i + 1:])
 
-The index ``i`` must change by one per step.
+The index ``i`` must change by one per step. A Scatter may also add the new row to the old row, or multiply both. The old row is
+then the initial row, because each row is written once.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -16,6 +19,7 @@ from rewrites.analysis.induction.affine_expression import STEP, AffineExpression
 from rewrites.analysis.induction.integers import Integers
 from rewrites.graph.builder import Builder
 from rewrites.graph.values import dim_of, producer_of, rank_of, static_dims
+from rewrites.loops import State
 from rewrites.ops.versions import axis_of, reshape, squeeze
 
 __all__ = ["RowWrite", "row_write"]
@@ -40,25 +44,37 @@ class RowWrite:
     helper_nodes: tuple[ir.Node, ...] = ()
 
 
-def row_write(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
-    """Return ``node`` as a RowWrite if it replaces one row of ``tensor``, else None.
+def row_write(node: ir.Node, state: State, integers: Integers) -> RowWrite | None:
+    """Return ``node`` as a RowWrite if it replaces one row of ``state``, else None.
 
-    The index of the row must change by one per step. The shape of ``tensor`` must be known.
+    The index of the row must change by one per step. The shape of the state must be known.
     """
     reader = _READERS.get(node.op_type) if node.domain == "" else None
-    write = reader(node, tensor, integers) if reader is not None else None
+    write = reader(node, state, integers) if reader is not None else None
     if write is None or abs(write.index.factor(STEP)) != 1 or write.index.exact_to is not None:
         return None
     return write
 
 
-def _scatter_nd(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
+def _emit_updates(b: Builder, node: ir.Node, initial: ir.Value) -> ir.Value:
+    """Return the rows that the Scatter ``node`` writes: with a reduction, combined with ``initial``."""
+    operator, updates = _REDUCTIONS[node.attributes.get_string("reduction", "none")], node.inputs[2]
+    assert updates is not None
+    if operator is None:
+        return updates
+    if node.op_type == "ScatterND":
+        return b.op(operator, b.op("GatherND", initial, node.inputs[1]), updates)
+    return b.op(operator, b.op("GatherElements", initial, node.inputs[1], axis=node.attributes.get_int("axis", 0)), updates)
+
+
+def _scatter_nd(node: ir.Node, state: State, integers: Integers) -> RowWrite | None:
     """Return the ScatterND ``node`` as a RowWrite, if its indices are those of one row."""
-    if node.inputs[0] is not tensor or node.attributes.get_string("reduction", "none") != "none":
+    tensor = state.inner
+    if node.inputs[0] is not tensor or node.attributes.get_string("reduction", "none") not in _REDUCTIONS:
         return None
-    indices, updates = integers.operand(node, 1), node.inputs[2]
+    indices, updates = integers.operand(node, 1), partial(_emit_updates, node=node, initial=state.initial)
     dims = None if tensor.shape is None else list(tensor.shape.dims)
-    if indices is None or updates is None or dims is None or not indices.const.ndim or not indices.const.size:
+    if indices is None or dims is None or not indices.const.ndim or not indices.const.size:
         return None
     depth = indices.shape[-1]
     flat = indices.reshaped((-1, depth))
@@ -75,11 +91,11 @@ def _scatter_nd(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite
         return None
     leading, rest = indices.const.ndim - 1, dims[depth:]
     if all(size == 1 for size in indices.shape[:-1]) and not other_dims:
-        return RowWrite(node, axis, index, lambda b: squeeze(b, updates, list(range(leading))))
+        return RowWrite(node, axis, index, lambda b: squeeze(b, updates(b), list(range(leading))))
     row_dims = [*sizes, *(dim for dim in rest if isinstance(dim, int))]
     if len(row_dims) < len(sizes) + len(rest) or 0 in row_dims:
         return None
-    return RowWrite(node, axis, index, lambda b: reshape(b, updates, row_dims))
+    return RowWrite(node, axis, index, lambda b: reshape(b, updates(b), row_dims))
 
 
 def _lists_all_indices(indices: AffineExpression, axis: int, sizes: list[int]) -> bool:
@@ -94,13 +110,13 @@ def _lists_all_indices(indices: AffineExpression, axis: int, sizes: list[int]) -
     return other_indices is not None and bool((other_indices == all_indices).all())
 
 
-def _scatter_elements(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
+def _scatter_elements(node: ir.Node, state: State, integers: Integers) -> RowWrite | None:
     """Return the ScatterElements ``node`` as a RowWrite, if all its indices are equal."""
-    if node.inputs[0] is not tensor or node.attributes.get_string("reduction", "none") != "none":
+    tensor = state.inner
+    if node.inputs[0] is not tensor or node.attributes.get_string("reduction", "none") not in _REDUCTIONS:
         return None
-    indices, updates = integers.operand(node, 1), node.inputs[2]
-    rank = rank_of(tensor)
-    if indices is None or updates is None or not rank:
+    indices, rank = integers.operand(node, 1), rank_of(tensor)
+    if indices is None or not rank:
         return None
     axis = axis_of(node, 0, rank)
     index = indices.uniform
@@ -108,22 +124,27 @@ def _scatter_elements(node: ir.Node, tensor: ir.Value, integers: Integers) -> Ro
         return None
     if any(k != axis and indices.shape[k] != tensor.shape[k] for k in range(rank)):
         return None
-    return RowWrite(node, axis, index, lambda b: squeeze(b, updates, [axis]))
+    return RowWrite(node, axis, index, lambda b: squeeze(b, _emit_updates(b, node, state.initial), [axis]))
 
 
-def _where(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
+def _where(node: ir.Node, state: State, integers: Integers) -> RowWrite | None:
     """Return the Where ``node`` as a RowWrite, if its condition selects one row."""
-    condition, on_true, on_false = node.inputs
+    (condition, on_true, on_false), tensor = node.inputs, state.inner
     if condition is None or on_true is None or on_false is not tensor:
         return None
-    equal = producer_of(condition, "Equal")
+    moved = producer_of(condition, "Reshape", "Unsqueeze")
+    equal = producer_of(condition if moved is None else moved.inputs[0], "Equal")
     if equal is None:
         return None
     left, right = integers.operand(equal, 0), integers.operand(equal, 1)
     rank = rank_of(tensor)
     if left is None or right is None or rank is None:
         return None
-    gap = left - right
+    gap, dims = left - right, static_dims(condition)
+    if moved is not None:
+        if dims is None or gap.const.size != math.prod(dims):
+            return None
+        gap = gap.reshaped(tuple(dims))
     gap = gap.reshaped((1,) * (rank - gap.const.ndim) + gap.shape) if gap.const.ndim <= rank else gap
     wide = [k for k in range(gap.const.ndim) if gap.shape[k] != 1]
     if gap.const.ndim != rank or len(wide) != 1 or not gap.const.size or gap.shape[wide[0]] != dim_of(tensor, wide[0]):
@@ -144,8 +165,9 @@ def _where(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | No
     return RowWrite(node, axis, index, lambda b: squeeze(b, on_true, [axis]) if full else on_true, (equal,))
 
 
-def _concat(node: ir.Node, tensor: ir.Value, integers: Integers) -> RowWrite | None:
+def _concat(node: ir.Node, state: State, integers: Integers) -> RowWrite | None:
     """Return the Concat ``node`` as a RowWrite, if it joins the rows before, a new row and the rows after."""
+    tensor = state.inner
     rank = rank_of(tensor)
     if len(node.inputs) != 3 or not rank:
         return None
@@ -177,7 +199,9 @@ def _slice_bounds(
     return bounds[0].start, bounds[0].end, node
 
 
-_READERS: dict[str, Callable[[ir.Node, ir.Value, Integers], RowWrite | None]] = {
+_REDUCTIONS = {"none": None, "add": "Add", "mul": "Mul"}
+"""The operator of each supported reduction of a Scatter."""
+_READERS: dict[str, Callable[[ir.Node, State, Integers], RowWrite | None]] = {
     "Concat": _concat,
     "ScatterElements": _scatter_elements,
     "ScatterND": _scatter_nd,

@@ -96,7 +96,7 @@ def _may_write(state: State) -> bool:
 def _match_written_state(state: State, loop: Loop, integers: Integers, steps: AffineExpression) -> _WrittenState | None:
     """Return ``state`` as a _WrittenState if each step writes one of its rows, else None."""
     node = producer_of(through_identity(state.next))
-    write = None if node is None or node.graph is not loop.body else row_write(node, state.inner, integers)
+    write = None if node is None or node.graph is not loop.body else row_write(node, state, integers)
     if write is None or not _rows_exist(write, state, integers, steps):
         return None
     reads = []
