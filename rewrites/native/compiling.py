@@ -153,8 +153,10 @@ def _result_view(body: Body, value: ir.Value) -> View:
 
 
 def _check_states(states: Sequence[State], finals: Sequence[View], body: Body) -> None:
+    grown_shapes = {state.index: state.new.shape for state in body.growing.values()}
     for state, view in zip(states, finals, strict=True):
-        if view.shape != body.views[state.inner].shape and view not in [each.new for each in body.growing.values()]:
+        old = body.views[state.inner]
+        if view.shape != grown_shapes.get(old.buffer.index, old.shape):
             raise PlanRefused("NATIVE-SHAPE", f"the state '{state.inner.name}' changes its shape")
 
 

@@ -67,10 +67,10 @@ class _Regions:
 
     def __init__(self, free: FreeSizes) -> None:
         self.free = free
-        self.regions: dict[tuple[int, Buffer | None], Workspace] = {}
+        self.regions: dict[tuple[int, tuple[Buffer, int] | None], Workspace] = {}
 
-    def allocate(self, words: int, owner: Buffer | None = None) -> Place:
-        """Allocate ``words`` words in the region for this size, or in a region that only ``owner`` uses."""
+    def allocate(self, words: int, owner: tuple[Buffer, int] | None = None) -> Place:
+        """Allocate ``words`` words in the region for this size, or in a region of ``owner``."""
         unit = self.free.sample_factor(words)
         offset = self.regions.setdefault((unit, owner), Workspace(unit)).allocate(words)
         return list(self.regions).index((unit, owner)), offset
@@ -109,8 +109,10 @@ def allocate_workspace(
     workspace = _Regions(free)
     state_places: list[Place] = []
     for (storage, _), size, new_state in zip(memory.storages, state_sizes, memory.new_states, strict=True):
-        if storage == Storage.GROWS and new_state is not None:
-            state_places.append(workspace.allocate(new_state.words, new_state))
+        if new_state is not None and storage in (Storage.GROWS, Storage.GROWS_IN_TWO):
+            state_places.append(workspace.allocate(new_state.words, (new_state, 0)))
+            if storage == Storage.GROWS_IN_TWO:
+                workspace.allocate(new_state.words, (new_state, 1))
             continue
         rows = 2 * size if storage == Storage.TWO_ROWS else size
         state_places.append((0, 0) if storage == Storage.OUTPUT_ROWS else workspace.allocate(rows))
@@ -158,16 +160,19 @@ def assign_result_memory(body: Body, finals: Sequence[View], stacked: Sequence[V
     memory = ResultMemory()
     for index, view in enumerate(stacked):
         _assign_memory(body, view, (ValueKind.STACKED, index), memory)
-    growing = {state.new.buffer: state.index for state in body.growing.values()}
+    growing = {state.index: state for state in body.growing.values()}
     for index, view in enumerate(finals):
         kind, output = memory.results.get(view.buffer, (None, 0))
-        if view.buffer.origin == Origin.OLD and view.buffer.index == index and view.is_whole:
+        if index in growing:
+            state = growing[index]
+            usable = view.buffer.origin == Origin.COMPUTED and view.buffer not in memory.results and state.is_like(view)
+            new_state = view if usable else body.emit(Op.COPY, state.new, view)
+            memory.results[new_state.buffer] = (ValueKind.NEW, index)
+            memory.storages.append((Storage.GROWS if state.in_place else Storage.GROWS_IN_TWO, 0))
+            memory.new_states.append(new_state.buffer)
+        elif view.buffer.origin == Origin.OLD and view.buffer.index == index and view.is_whole:
             memory.storages.append((Storage.IN_PLACE, 0))
             memory.new_states.append(None)
-        elif growing.get(view.buffer) == index:
-            memory.results[view.buffer] = (ValueKind.NEW, index)
-            memory.storages.append((Storage.GROWS, 0))
-            memory.new_states.append(view.buffer)
         elif kind == ValueKind.STACKED and view.is_whole:
             memory.storages.append((Storage.OUTPUT_ROWS, output))
             memory.new_states.append(view.buffer)

@@ -111,12 +111,14 @@ class Storage(IntEnum):
 
     IN_PLACE: the new state overwrites the old one. TWO_ROWS: old and new state have separate memory, and swap after each step.
     OUTPUT_ROWS: the state is a row of a stacked output. GROWS: each step adds rows to the state. Old and new state share memory.
+    GROWS_IN_TWO: the same, but old and new state are in two regions, which swap after each step.
     """
 
     IN_PLACE = 0
     TWO_ROWS = 1
     OUTPUT_ROWS = 2
     GROWS = 3
+    GROWS_IN_TWO = 19
 
 
 @dataclass(frozen=True)
@@ -124,8 +126,8 @@ class PlanState:
     """The memory of a state between steps.
 
     ``region_or_output``: the index of the output if the storage is OUTPUT_ROWS. Otherwise the index of a region of the workspace,
-    which holds the state from ``offset`` on. A state that grows has a region of its own. It grows along ``axis``, and ``offset`` is
-    the number of rows that each step adds.
+    which holds the state from ``offset`` on. A state that grows has one or two regions of its own. It grows along ``axis``, and
+    ``offset`` is the number of rows that each step adds.
     """
 
     storage: Storage

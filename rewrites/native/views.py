@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 import numpy as np
@@ -20,6 +20,7 @@ __all__ = [
     "move_elements",
     "view_of_addresses",
     "view_of_buffer",
+    "view_of_rows",
 ]
 
 _LIMIT = 1 << 24
@@ -101,14 +102,29 @@ class View:
 class GrowingState:
     """A state to which each step adds ``rows`` rows along ``axis``.
 
-    ``new``: the view of the state after the step. ``added``: the part of ``new`` that the step adds.
+    Args:
+        index: The index of the state.
+        old: The view of the state before the step.
+        new: The view of the state after the step.
+        in_place: True if the step only adds rows to the old state. False if it also computes the other rows.
     """
 
     index: int
     axis: int
     rows: int
+    old: View
     new: View
-    added: View
+    in_place: bool
+
+    def is_like(self, view: View) -> bool:
+        """Return True if ``view`` is a whole buffer whose elements are in the order of the state."""
+        return (view.strides, view.offset, view.buffer.size) == (self.new.strides, 0, self.new.buffer.size)
+
+    def split(self, joined: View) -> tuple[View, View]:
+        """Return the old rows and the added rows of ``joined``, a view of the length after the step."""
+        length, stride = self.old.shape[self.axis], joined.strides[self.axis]
+        shapes = [(*joined.shape[: self.axis], size, *joined.shape[self.axis + 1 :]) for size in (length, self.rows)]
+        return replace(joined, shape=shapes[0]), replace(joined, shape=shapes[1], offset=joined.offset + length * stride)
 
 
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -123,6 +139,13 @@ def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
 def view_of_buffer(buffer: Buffer, shape: Sequence[int], *, truth: bool = False) -> View:
     """Return the view of a whole buffer."""
     return View(buffer, tuple(shape), dense_strides(shape), 0, truth)
+
+
+def view_of_rows(whole: View, axis: int) -> View:
+    """Return a view of the shape of ``whole``, a whole buffer, whose outermost axis in memory is ``axis``."""
+    length, *others = (whole.shape[axis], *whole.shape[:axis], *whole.shape[axis + 1 :])
+    outer, *strides = dense_strides((length, *others))
+    return replace(whole, strides=(*strides[:axis], outer, *strides[axis:]))
 
 
 def broadcast(view: View, shape: Sequence[int]) -> View:

@@ -56,7 +56,7 @@ def write(
         for (storage, output), (region, offset), each in zip(memory.storages, state_places, states_in, strict=True)
     ]
     for state in body.growing.values():
-        states[state.index] = PlanState(Storage.GROWS, Size(state.rows), state_places[state.index][0], state.axis)
+        states[state.index] = PlanState(states[state.index].storage, Size(state.rows), state_places[state.index][0], state.axis)
     return Plan(
         inputs=tuple(inputs),
         outputs=tuple(outputs),

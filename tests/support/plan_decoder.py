@@ -117,7 +117,8 @@ class _Reader:
 
     def _state(self) -> PlanState:
         storage = self.one()
-        return PlanState(Storage(min(storage, Storage.GROWS)), self.size(), self.one(), max(0, storage - Storage.GROWS))
+        kind = max(each for each in Storage if each <= storage)
+        return PlanState(kind, self.size(), self.one(), storage - kind)
 
     def _value(self) -> Value:
         kind, index, dtype = self.take(3)

@@ -51,7 +51,7 @@ class _Run:
 
     def take_sizes(self, steps: int) -> None:
         """Set the symbols to their sizes after this many steps, and make room for what has grown."""
-        growing = {index: each for index, each in enumerate(self.plan.states) if each.storage == Storage.GROWS}
+        growing = {index: each for index, each in enumerate(self.plan.states) if each.storage >= Storage.GROWS}
         self.symbols = []
         for symbol in self.plan.symbols:
             axis, state = max(symbol.axis, -1 - symbol.axis), growing.get(symbol.input)
@@ -73,7 +73,7 @@ class _Run:
 
     def outputs(self) -> list[Array]:
         for index, state in enumerate(self.plan.states):
-            if state.storage == Storage.GROWS:
+            if state.storage >= Storage.GROWS:
                 rows = self.inputs[index].reshape(self.given_shapes[index])
                 self.state(index, new=False)[:] = np.moveaxis(rows, state.axis, 0).reshape(-1)
             elif state.storage != Storage.OUTPUT_ROWS:
@@ -111,16 +111,17 @@ class _Run:
     def final(self, index: int) -> Array:
         state, rows = self.plan.states[index], self.state(index, new=False).copy()
         shape = [*map(self.number, self.plan.inputs[index].dims)]
-        if state.storage != Storage.GROWS:
+        if state.storage < Storage.GROWS:
             return rows.reshape(shape)
         return np.moveaxis(rows.reshape(shape.pop(state.axis), *shape), 0, state.axis)
 
     def state(self, index: int, *, new: bool) -> Array:
         state, count = self.plan.states[index], self.inputs[index].size
-        if state.storage == Storage.GROWS:
+        if state.storage >= Storage.GROWS:
             dims = [*map(self.number, self.plan.inputs[index].dims)]
             dims[state.axis] += state.offset.coefficient if new else 0
-            return _typed(self.regions[state.region_or_output], self.plan.inputs[index].dtype, 0, math.prod(dims))
+            second = state.storage == Storage.GROWS_IN_TWO and (self.step % 2 == 1) != new
+            return _typed(self.regions[state.region_or_output + second], self.plan.inputs[index].dtype, 0, math.prod(dims))
         if state.storage == Storage.OUTPUT_ROWS:
             if new:
                 return self.stacked_row(state.region_or_output, self.step)

@@ -28,7 +28,7 @@ from tests.support.native_plans import elementwise, operand, row, single
 
 __all__ = ["FIXED_STORAGES", "arity", "counting", "growing", "lstm", "recurrence", "sample_plans"]
 
-FIXED_STORAGES = tuple(storage for storage in Storage if storage != Storage.GROWS)
+FIXED_STORAGES = tuple(storage for storage in Storage if storage < Storage.GROWS)
 """The storages of states that keep their sizes."""
 
 
@@ -62,7 +62,7 @@ def sample_plans() -> Iterator[Plan]:
     reversed_rows = operand(1, (0, 0, -5, -1), 14)
     yield single(Op.COPY, (1, 1, 3, 5), [operand(0, (0, 0, 1, 3)), reversed_rows], [15, 15])
     yield from map(counting, FIXED_STORAGES)
-    yield from (growing(), growing(2), growing(axis=0), growing(3, axis=2))
+    yield from (growing(), growing(2), growing(axis=0), growing(3, axis=2), growing(2, in_two=True))
     for storage in FIXED_STORAGES:
         for backwards in (False, True):
             yield recurrence(storage, backwards=backwards)
@@ -148,25 +148,32 @@ def counting(storage: Storage = Storage.IN_PLACE, size: int = 3, least: int = 5)
     )
 
 
-def growing(rows: int = 1, axis: int = 1) -> Plan:
+def growing(rows: int = 1, axis: int = 1, *, in_two: bool = False) -> Plan:
     """Return a Loop that adds `rows` rows of h to a cache, and then sets h to the sum of h and the mean of all rows.
 
-    The other axes of the cache have the sizes 2 and 3. Its length is known only at run time.
+    The other axes of the cache have the sizes 2 and 3. Its length is known only at run time. If the old and the new cache are in two
+    regions, the old rows are negated.
     """
     before, after, each = Size(1, (1, 0)), Size(1, (0, 1)), Size(6)
-    cache, h, new_h, moved, mean, y = range(6)
+    cache, h, new_h, moved, mean, y, old = range(7)
     wide = (ONE, ONE, ONE, Size(6 * rows))
     values = (
         Value(ValueKind.NEW, 2, Size(6, (0, 1))),
         Value(ValueKind.OLD, 1, Size(6 * rows)),
         Value(ValueKind.NEW, 1, Size(6 * rows)),
-        Value(ValueKind.TEMPORARY, 2, Size(6, (0, 1))),
+        Value(ValueKind.TEMPORARY, 3, Size(6, (0, 1))),
         Value(ValueKind.TEMPORARY, 0, each, Size(32 + 12 * rows)),
         Value(ValueKind.STACKED, 0, Size(6 * rows)),
+        Value(ValueKind.OLD, 2, Size(6, (1, 0))),
     )
     added = PlanOperand(cache, Size(6, (1, 0)), (ZERO, ZERO, ZERO, ONE))
     along = PlanOperand(moved, ZERO, (ZERO, ZERO, after, ONE))
     instructions = (
+        *(
+            [Instruction(Op.NEG, (ONE, ONE, before, each), tuple(operand(part, (0, 0, 6, 1)) for part in (cache, old)))]
+            if in_two
+            else []
+        ),
         Instruction(Op.COPY, wide, (added, row(h))),
         Instruction(Op.COPY, (ONE, ONE, each, after), (along, operand(cache, (0, 0, 1, 6)))),
         Instruction(Op.MEAN, (ONE, ONE, each, after), (operand(mean, (0, 0, 1, 0)), along)),
@@ -186,13 +193,13 @@ def growing(rows: int = 1, axis: int = 1) -> Plan:
         states=(
             PlanState(Storage.IN_PLACE),
             PlanState(Storage.IN_PLACE, Size(16)),
-            PlanState(Storage.GROWS, Size(rows), 1, axis),
+            PlanState(Storage.GROWS_IN_TWO if in_two else Storage.GROWS, Size(rows), 1, axis),
         ),
         values=values,
         instructions=instructions,
         phases=(Phase(True, 0, len(instructions)),),
         symbols=(Symbol(2, axis), Symbol(2, -1 - axis)),
-        regions=(Size(64 + 12 * rows), Size(6, (0, 1)), Size(6, (0, 1))),
+        regions=(Size(64 + 12 * rows), *[Size(6, (0, 1))] * 3),
         form=Form.LOOP,
     )
 

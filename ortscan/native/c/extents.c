@@ -69,9 +69,10 @@ static bool check_states(const plan *p, const resolved *z, span *taken, fault *w
       if (z->output_rows[s.place] != z->input_rows[i]) return refuse(why, "state %d is not of the size of a row of output %d", (int)i, (int)s.place);
       continue;
     }
-    if (!window(offset, size, WORD * z->sizes[p->regions[s.place]])) return refuse(why, "state %d reaches outside the workspace", (int)i);
-    const int64_t from = z->regions[s.place] + offset;
-    if (size) taken[n++] = (span){from, from + size};
+    for (int32_t r = s.place; r < s.place + regions_of_state(p, i); r++) {
+      if (!window(offset, size, WORD * z->sizes[p->regions[r]])) return refuse(why, "state %d reaches outside the workspace", (int)i);
+      if (size) taken[n++] = (span){z->regions[r] + offset, z->regions[r] + offset + size};
+    }
   }
   qsort(taken, (size_t)n, sizeof *taken, by_start);
   for (int64_t i = 1; i < n; i++)
@@ -149,7 +150,7 @@ static bool check_instruction(const plan *p, const resolved *z, int32_t i, fault
 
 bool within_bounds(const plan *p, const resolved *z, fault *why) {
   if (p->form == LOOP_FORM && (z->input_rows[0] != 1 || z->input_rows[p->n_states] != 1)) return refuse(why, "the condition or the limit is not one element");
-  span *taken = malloc(sizeof *taken * ((size_t)p->n_states + 1));
+  span *taken = malloc(sizeof *taken * (2 * (size_t)p->n_states + 1));
   bool good = taken ? check_values(p, z, why) && check_states(p, z, taken, why) : refuse(why, "out of memory");
   free(taken);
   for (int32_t i = 0; i < p->n_packs && good; i++) good = pack_within_bounds(p, z, i, why);

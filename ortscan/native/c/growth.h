@@ -3,7 +3,10 @@
 #include "resolved.h"
 
 // Return the axis along which a state grows, or -1.
-static inline int32_t grown_axis(const plan *p, int32_t state) { return p->states[state].storage < GROWS ? -1 : p->states[state].storage - GROWS; }
+static inline int32_t grown_axis(const plan *p, int32_t state) { return p->states[state].storage < GROWS ? -1 : (p->states[state].storage - GROWS) % MOST_RANK; }
+
+// Return the number of regions that hold a state.
+static inline int32_t regions_of_state(const plan *p, int32_t state) { return p->states[state].storage < GROWS_IN_TWO ? 1 : 2; }
 
 // Return the rows that a step adds to a state.
 static inline int32_t grown_rows(const plan *p, int32_t state) {

@@ -11,7 +11,8 @@ enum { MOST_RANK = 16, MOST_PORTS = 4096, MOST_SYMBOLS = 64, MOST_EXPONENT = 4, 
 
 typedef enum { SCAN_FORM, LOOP_FORM } form;
 typedef enum { INITIAL_STATE, SCANNED_INPUT, CAPTURED_INPUT, LIMIT_INPUT } input_kind;
-typedef enum { IN_PLACE, TWO_ROWS, ROWS_OF_AN_OUTPUT, GROWS } storage; // GROWS + a: along axis a
+// GROWS + a: along axis a; GROWS_IN_TWO + a: the same, but old and new state are in two regions, which swap
+typedef enum { IN_PLACE, TWO_ROWS, ROWS_OF_AN_OUTPUT, GROWS, GROWS_IN_TWO = GROWS + MOST_RANK } storage;
 typedef enum { SCANNED, CAPTURED, CONSTANT, TEMPORARY, ROWS, STACKED, OLD, NEW, PACK, STEP_NUMBER } value_kind;
 
 // Sizes, dims, counts, offsets and strides are indices into the table of sizes; `dims` of a port has `rank` indices.

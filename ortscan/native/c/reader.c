@@ -104,10 +104,10 @@ static bool states_and_packs(const plan *p, fault *why) {
     if (!is_size(p, p->regions[i])) return refuse(why, "the size of region %d is not in the table of sizes", (int)i);
   for (int32_t i = 0; i < p->n_states; i++) {
     state_words s = p->states[i];
-    if (s.storage < IN_PLACE || s.storage >= GROWS + p->inputs[i].rank) return refuse(why, "state %d has storage %d", (int)i, (int)s.storage);
+    if (s.storage < IN_PLACE || s.storage >= GROWS_IN_TWO + MOST_RANK || grown_axis(p, i) >= p->inputs[i].rank) return refuse(why, "state %d has storage %d", (int)i, (int)s.storage);
     if (!is_size(p, s.offset)) return refuse(why, "the offset of state %d is not in the table of sizes", (int)i);
     const bool rows = s.storage == ROWS_OF_AN_OUTPUT;
-    if (s.place < 0 || s.place >= (rows ? p->n_outputs : p->n_regions)) return refuse(why, "state %d is in %s %d", (int)i, rows ? "output" : "region", (int)s.place);
+    if (s.place < 0 || s.place > (rows ? p->n_outputs : p->n_regions) - regions_of_state(p, i)) return refuse(why, "state %d is in %s %d", (int)i, rows ? "output" : "region", (int)s.place);
     if (rows && p->inputs[i].type != p->outputs[s.place].type) return refuse(why, "state %d has another element type than output %d", (int)i, (int)s.place);
   }
   for (int32_t i = 0; i < p->n_packs; i++) {

@@ -20,10 +20,10 @@ static place of_output(const frame *f, const run_data *d, int32_t output, int64_
   return of_row(d->outputs[p->n_states + output], p->outputs[output].backwards, d->steps, t, row);
 }
 
-// Return the position of a state in the workspace.
-static char *kept_at(const frame *f, int32_t state) {
+// Return the position of a state in the workspace; `second`: in the second of its regions.
+static char *kept_at(const frame *f, int32_t state, bool second) {
   const state_words s = f->plan->states[state];
-  return f->regions[s.place].at + offset_of_state(f->plan, f->sizes.sizes, state) * bytes_of(f->plan->inputs[state].type);
+  return f->regions[s.place + (second ? regions_of_state(f->plan, state) - 1 : 0)].at + offset_of_state(f->plan, f->sizes.sizes, state) * bytes_of(f->plan->inputs[state].type);
 }
 
 static place of_state(const frame *f, const run_data *d, value_words v, int64_t t) {
@@ -34,9 +34,9 @@ static place of_state(const frame *f, const run_data *d, value_words v, int64_t 
     if (v.kind == NEW) return new;
     return (place){t ? new.at - new.step : d->inputs[v.index], new.step, 1}; // the first step runs alone, then all addresses are set again
   }
-  char *at = kept_at(f, v.index);
-  if (s.storage != TWO_ROWS) return (place){at, 0, 1};
   const bool second = (t & 1) != (v.kind == NEW);
+  char *at = kept_at(f, v.index, second);
+  if (s.storage != TWO_ROWS) return (place){at, 0, 1};
   return (place){at + (second ? row : 0), (ptrdiff_t)(second ? -row : row), -1};
 }
 
@@ -97,8 +97,8 @@ void run_begin(frame *f, const run_data *d) {
   for (int32_t i = 0; i < p->n_packs; i++)
     if (!f->shared[i]) pack_matrix(d->inputs[p->packs[i].input], p->inputs[p->packs[i].input].type, &f->sizes, p->packs[i], f->packs[i]);
   for (int32_t i = 0; i < p->n_states; i++)
-    if (grown_axis(p, i) >= 0) copy_grown(p, &f->sizes, i, kept_at(f, i), d->inputs[i], true);
-    else if (p->states[i].storage != ROWS_OF_AN_OUTPUT) copy(kept_at(f, i), d->inputs[i], f->sizes.input_rows[i] * bytes_of(p->inputs[i].type));
+    if (grown_axis(p, i) >= 0) copy_grown(p, &f->sizes, i, kept_at(f, i, false), d->inputs[i], true);
+    else if (p->states[i].storage != ROWS_OF_AN_OUTPUT) copy(kept_at(f, i, false), d->inputs[i], f->sizes.input_rows[i] * bytes_of(p->inputs[i].type));
 }
 
 const void *run_state(const frame *f, const run_data *d, int32_t state, int64_t t) {
@@ -109,7 +109,7 @@ const void *run_state(const frame *f, const run_data *d, int32_t state, int64_t 
 void run_finish(const frame *f, const run_data *d) {
   const plan *p = f->plan;
   for (int32_t i = 0; i < p->n_states; i++)
-    if (grown_axis(p, i) >= 0) copy_grown(p, &f->sizes, i, d->outputs[i], kept_at(f, i), false);
+    if (grown_axis(p, i) >= 0) copy_grown(p, &f->sizes, i, d->outputs[i], kept_at(f, i, d->steps & 1), false);
     else copy(d->outputs[i], run_state(f, d, i, d->steps), f->sizes.input_rows[i] * bytes_of(p->inputs[i].type));
 }
 

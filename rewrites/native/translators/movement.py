@@ -17,7 +17,16 @@ import onnx_ir as ir
 from rewrites.native.body import Body
 from rewrites.native.operations import NUMPY, Op
 from rewrites.native.operator_views import Translator, TranslatorCall
-from rewrites.native.views import GrowingState, View, broadcast, constant_elements, dense_strides, move_elements, view_of_addresses
+from rewrites.native.views import (
+    GrowingState,
+    View,
+    broadcast,
+    constant_elements,
+    dense_strides,
+    move_elements,
+    view_of_addresses,
+    view_of_rows,
+)
 from rewrites.ops.element_moves import movement
 from rewrites.ops.versions import axis_of, dropout_is_identity
 
@@ -131,7 +140,7 @@ def _concat(call: TranslatorCall) -> Sequence[View]:
     if len(parts) == 1:
         return parts
     if call.node in call.body.growing:
-        return [_extended(call, call.body.growing[call.node], parts[1])]
+        return [_extended(call, call.body.growing[call.node], parts)]
     rank = len(parts[0].shape)
     axis = axis_of(call.node, 0, rank)
     others = [(*part.shape[:axis], *part.shape[axis + 1 :]) for part in parts]
@@ -154,13 +163,21 @@ def _concat(call: TranslatorCall) -> Sequence[View]:
     return [result]
 
 
-def _extended(call: TranslatorCall, state: GrowingState, part: View) -> View:
-    """Write ``part`` after the rows of a growing state. Return the view of the new state."""
-    call.body.free.check_same(state.added.shape, part.shape)
-    if part.shape != state.added.shape:
-        raise call.refuse("NATIVE-SHAPE", f"the shapes {list(state.added.shape)} and {list(part.shape)} cannot be joined")
-    call.body.emit(Op.COPY, state.added, part)
-    return state.new
+def _extended(call: TranslatorCall, state: GrowingState, parts: Sequence[View]) -> View:
+    """Join a view of the length of a growing state before the step and the rows that the step adds.
+
+    If the first part is the state, write only the added rows. In the result, the growing axis is the outermost axis.
+    """
+    joined = state.new if state.in_place else view_of_rows(call.body.new_buffer(state.new.shape, parts[0]), state.axis)
+    places = state.split(joined)
+    for part, place in zip(parts, places, strict=True):
+        call.body.free.check_same(place.shape, part.shape)
+        if part.shape != place.shape:
+            raise call.refuse("NATIVE-SHAPE", f"the shapes {[part.shape for part in parts]} cannot be joined")
+    if not state.in_place:
+        call.body.emit(Op.COPY, places[0], parts[0])
+    call.body.emit(Op.COPY, places[1], parts[1])
+    return joined
 
 
 def _constant_of_shape(call: TranslatorCall) -> Sequence[View]:

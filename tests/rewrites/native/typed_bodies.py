@@ -25,9 +25,9 @@ def typed_scan(seed: int) -> onnx.ModelProto:
     return _Typed(random.Random(seed)).model()
 
 
-def typed_loop(seed: int) -> onnx.ModelProto:
-    """A Loop that stops after some steps, or when a state has become large, or at a limit."""
-    return _Typed(random.Random(seed), scans=False).loop()
+def typed_loop(seed: int, *, growing: bool = False) -> onnx.ModelProto:
+    """A Loop that stops after some steps, or when a state has become large, or at a limit; with states that grow if asked."""
+    return _Typed(random.Random(seed), scans=False).loop(growing)
 
 
 def typed_feeds(model: onnx.ModelProto, seed: int, **sizes: int) -> dict[str, np.ndarray]:
@@ -151,9 +151,39 @@ class _Typed:
         self.nodes.append(helper.make_node("Identity", [one[0]], [name]))
         return name, kind, one[2]
 
-    def loop(self) -> onnx.ModelProto:
+    def grow(self, index: int) -> tuple[Drawn, Drawn] | None:
+        """Add a state that grows by a value of the body, and a value that reads all of it. Return the state before and after."""
+        name, kind, dims = self.pick()
+        axes = [axis for axis, size in enumerate(dims) if size != "B"]
+        if not axes:
+            return None
+        axis = self.draw.choice(axes)
+        state, joined = f"g{index}", f"j{index}"
+        kept = state
+        others = [other for other in axes if other != axis]
+        order = self.draw.choice(["", "", "before", "after"]) if others else ""
+        other = self.draw.choice(others) if others else 0
+        chosen = self.tensor(np.array([self.draw.randrange(int(dims[other])) for _ in range(int(dims[other]))])) if order else ""
+        if order == "before":
+            kept = f"p{index}"
+            self.nodes.append(helper.make_node("Gather", [state, chosen], [kept], axis=other))
+        self.nodes.append(helper.make_node("Concat", [kept, name], [joined], axis=axis))
+        final = helper.make_node("Gather", [joined, chosen], [f"m{index}"], axis=other)
+        self.nodes.append(final if order == "after" else helper.make_node("Identity", [joined], [f"m{index}"]))
+        number = self.draw.choice([TensorProto.FLOAT, TensorProto.INT64])
+        whole = self.add("Cast", [self.draw.choice([joined, f"m{index}"])], number, dims, to=number)[0]
+        self.pool.pop()
+        op = self.draw.choice(["ReduceMax", "ReduceMin"])
+        self.add(op, [whole, self.tensor(np.array([axis], np.int64))], number, [*dims[:axis], 1, *dims[axis + 1 :]])
+        before, after = ([*dims[:axis], size, *dims[axis + 1 :]] for size in (f"L{index}", f"E{index}"))
+        return (state, kind, before), (f"m{index}", kind, after)
+
+    def loop(self, growing: bool) -> onnx.ModelProto:
         self.pool.append(("i", TensorProto.INT64, []))
         for _ in range(self.draw.randint(2, 10)):
+            self.step()
+        grown = [pair for index in range(self.draw.randint(1, 2) if growing else 0) if (pair := self.grow(index)) is not None]
+        for _ in grown:
             self.step()
         _, kind, dims = self.pick(self.draw.choice([TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64]))
         name = self.pool[-1][0] if self.pool[-1][1:] == (kind, dims) else self.pick(kind)[0]
@@ -166,6 +196,8 @@ class _Typed:
         if self.nodes[-1].op_type == "Identity":
             del self.nodes[-1].input[1]
         finals = [self.result(f"n{i}", kind, dims) for i, (_, kind, dims) in enumerate(self.states)]
+        finals += [after for _, after in grown]
+        self.states += [before for before, _ in grown]
         stacked = [self.result(f"y{i}", self.pick()[1], None) for i in range(self.draw.randint(0, 2))]
         scalars: list[Drawn] = [("i", TensorProto.INT64, []), ("c", TensorProto.BOOL, [])]
         body = helper.make_graph(
