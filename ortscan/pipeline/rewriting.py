@@ -22,6 +22,7 @@ from rewrites.base.report import RewriteReport
 from rewrites.base.vetoes import Veto, Vetoes
 from rewrites.driver.rolling import not_worth_rolling
 from rewrites.native.functions import IR_VERSION
+from rewrites.native.operator_names import DOMAIN
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -143,11 +144,12 @@ class Rewriting:
         ``Work.is_touched`` says if the model was changed.
         """
         work = Work(self._chosen, start, vetoes, stop_after, self._written_out)
+        plans = {key for key in start.loaded.model.functions if key[0] == DOMAIN and DOMAIN not in self._chosen.target.domains}
         for stage in STAGES:
             if not work.is_over:
                 stage(work)
         report = work.report
         report.target, report.tied = self._chosen.target.name, bool(start.loaded.tied)
         report.messages = work.messages + report.messages
-        report.fixed = work.is_fixed
+        report.fixed, report.unplanned = work.is_fixed, bool(plans - start.loaded.model.functions.keys())
         return report, work.is_touched

@@ -165,6 +165,7 @@ def _untouched(rewriting: Rewriting) -> RewriteReport:
             raise
         return RewriteReport()
     report.flattened, report.fixed, report.migrated, report.kernel_gaps = 0, False, False, []
+    report.unplanned = False
     return report
 
 

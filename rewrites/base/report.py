@@ -163,6 +163,7 @@ class RewriteReport:
         pairs: Reports on recurrent nodes. ``fired``: the node was reversed or joined with another node. ``reasons``: why not.
         migrated: True if the opset changed.
         fixed: True if sizes were fixed.
+        unplanned: True if compiled loops became loops again, because the target does not run their plans.
         flattened: The number of Ifs that were replaced by nodes that run both branches.
         tied: True if outputs of bodies, branches or Scans were repaired because onnxruntime rejects the original outputs.
         kernel_gaps: Nodes without a kernel, if custom ops were allowed.
@@ -181,6 +182,7 @@ class RewriteReport:
     pairs: list[NodeReport] = field(default_factory=list)
     cells: list[NodeReport] = field(default_factory=list)
     fixed: bool = False
+    unplanned: bool = False
     flattened: int = 0
     tied: bool = False
     kernel_gaps: list[KernelGap] = field(default_factory=list)
@@ -189,14 +191,9 @@ class RewriteReport:
     @property
     def changed(self) -> bool:
         """Return True if a patch or another step of the run changed the model."""
-        return (
-            bool(self.patches or self.flattened)
-            or any(fired.rule == "decide-branches" for fired in self.changes)
-            or self.migrated
-            or self.fixed
-            or self.tied
-            or any(gap.fate != "kept" for gap in self.kernel_gaps)
-        )
+        has_patches = self.patches or any(fired.rule == "decide-branches" for fired in self.changes)
+        has_steps = self.flattened or self.migrated or self.fixed or self.unplanned or self.tied
+        return bool(has_patches or has_steps) or any(gap.fate != "kept" for gap in self.kernel_gaps)
 
     @property
     def loops_left(self) -> Sequence[LoopReport]:

@@ -158,7 +158,7 @@ def test_nonsense_for_the_options_of_patched_is_one_sentence(name: str) -> None:
         lambda: ortscan.optimize(MODEL, time_limt=3),  # type: ignore[call-arg]
         lambda: ortscan.verify(MODEL, MODEL, sed=1),  # type: ignore[call-arg]
         lambda: ortscan.verify(MODEL),  # type: ignore[call-arg]
-        lambda: ortscan.migrate(MODEL),  # type: ignore[call-arg]
+        lambda: ortscan.migrate(MODEL, opst=18),  # type: ignore[call-arg]
     ],
 )
 def test_a_parameter_that_there_is_not_or_that_lacks_is_what_python_says(call: Callable[[], object]) -> None:

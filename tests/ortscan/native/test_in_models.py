@@ -67,7 +67,9 @@ def test_optimize_says_the_gain_with_and_without_the_library(
     onnx.save(model, path)
     assert main(["optimize", str(path), str(out), "--native"]) == 0
     first, *others = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r".* with ortscan.register \(.*\), .* x without · 1 of 1 loop compiled · equal on \d+ cases", first)
+    assert re.fullmatch(
+        r".* if ortscan's library is registered \(.*\), .* x if not · 1 of 1 loop compiled · equal on \d+ cases", first
+    )
     assert " ".join(others).endswith(f"onnxruntime.InferenceSession('{out}', ortscan.register(onnxruntime.SessionOptions()))")
 
 
@@ -139,6 +141,7 @@ def test_plans_stay_if_supported_and_become_loops_elsewhere(model: onnx.ModelPro
     for again in (ortscan.optimize(native), ortscan.optimize(native, native=True)):
         assert again.SerializeToString(deterministic=True) == native.SerializeToString(deterministic=True)
     elsewhere = ortscan.optimize(native, target="onnx")
+    assert ortscan.explain(native, target="onnx").changed
     assert [node.op_type for node in elsewhere.graph.node if node.op_type in ("Scan", "Scan1")] == ["Scan"]
 
 
