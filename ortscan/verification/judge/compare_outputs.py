@@ -24,6 +24,7 @@ SPECIAL = ("infinite", "NaN")
 """The kinds of values with infinities or NaN."""
 _REPEATS = 2
 _SHORTEST_LIMIT = 1.0
+_DECIDING_SECONDS = 10.0
 _SWALLOWED = "NaN and infinity were not compared at nodes that hide them, such as recurrent nodes or maxima"
 _MILD = (
     "output '{}' was compared with a wider tolerance, because rounding changes the original itself",
@@ -59,6 +60,13 @@ class RunLimit:
         left = max(self.budget.left(), min(_SHORTEST_LIMIT, 20 * self.slowest) if self.slowest else _SHORTEST_LIMIT)
         limit = left if self.patience is None else min(left, self.patience)
         return limit if not self.slowest else min(limit, max(_SHORTEST_LIMIT, 200 * self.slowest))
+
+    def deciding_seconds(self) -> float:
+        """Return the time limit in seconds of a run that decides whether a difference counts.
+
+        Such a run gets enough time even if no time is left. Otherwise equal models would be called different on a busy machine.
+        """
+        return max(self.seconds(), _DECIDING_SECONDS)
 
 
 @dataclass
@@ -166,14 +174,16 @@ class Comparer:
 
     def _exact(self, feed: _Feed) -> _Values | None:
         runs = self.exact()
-        return None if runs is None or runs.error is not None else runs.run(feed_in_double(feed), self.limit.seconds()).values
+        return (
+            None if runs is None or runs.error is not None else runs.run(feed_in_double(feed), self.limit.deciding_seconds()).values
+        )
 
     def _noisy(self, feed: _Feed, *roundings: float) -> list[_Values]:
         runs = self.noisy()
         if runs is None or runs.error is not None:
             return []
         feeds = [noisy for each in roundings for noisy in noise_feeds(each, feed)]
-        return [values for each in feeds if (values := runs.run(each, self.limit.seconds()).values) is not None]
+        return [values for each in feeds if (values := runs.run(each, self.limit.deciding_seconds()).values) is not None]
 
     def _find_unstable(self, feed: _Feed, expected: _Values) -> None:
         for _ in range(_REPEATS):

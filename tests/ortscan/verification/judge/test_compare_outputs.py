@@ -1,9 +1,11 @@
-"""The results of a stack without steps are compared once its sizes are declared."""
+"""The results of a stack without steps are compared once its sizes are declared; a run that decides gets its time."""
 
 import onnx
 import pytest
 
 import ortscan
+from ortscan.running.budget import Budget
+from ortscan.verification.judge.compare_outputs import RunLimit
 from tests.support.text import model_from_text
 
 STACKED = """<ir_version: 9, opset_import: ["": 17]> g (int64 m, float[2] x) => (float[N] y) {
@@ -40,3 +42,8 @@ def test_a_model_is_optimised_that_makes_a_mean_of_what_is_stacked() -> None:
 @pytest.mark.parametrize("numbers", [("0",), ("0", "0", "0"), ("1", "1")])
 def test_a_model_that_gives_anything_else_without_a_step_is_another(numbers: tuple[str, ...]) -> None:
     assert not ortscan.verify(model_from_text(STACKED), told(*numbers)).ok
+
+
+def test_a_run_that_decides_about_a_difference_gets_time_even_if_none_is_left() -> None:
+    limit = RunLimit(Budget(0.0, 1 << 20), patience=1.0, slowest=0.001)
+    assert limit.seconds() < 1 < limit.deciding_seconds()
