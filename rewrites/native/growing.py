@@ -5,6 +5,9 @@
 In the memory of a plan, the axis along which a state grows is the outermost axis. Old rows therefore keep their addresses, and a
 step only writes the new rows. If a step also chooses among the old rows, as in beam search, old and new state have separate memory.
 The length before the step and the length after it are two free sizes. The library changes their values after each step.
+
+Only plans store a state in this way. In a model, a buffer of the final length would need a ScatterND and a Slice in each step. Such
+a decoder was measured at 0.5 to 0.8 times the speed of the Concat in onnxruntime, because the Slice copies the old rows too.
 """
 
 import math
