@@ -92,7 +92,7 @@ WAYS = {
     ),
 }
 PRODUCT = "n = Mul (s, a) y = Identity (n)"
-WAYS |= {
+PRODUCTS = {
     "a product": gated(200, PRODUCT),
     "a product in one block": gated(16, PRODUCT, shape=""),
     "a product in double": gated(147, PRODUCT, kind="double"),
@@ -111,10 +111,10 @@ WAYS |= {
 FREELY = Options(sizes={"B": 1, "C": 4})
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [*WAYS, *PRODUCTS])
 def test_the_states_are_those_of_the_loop(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(closed_form, "MARGIN", 0.01)
-    after, _ = becomes(gated_recurrence, WAYS[way], B=3, C=5, options=FREELY)
+    after, _ = becomes(gated_recurrence, (WAYS | PRODUCTS)[way], B=3, C=5, options=FREELY)
     assert [node.op_type for node in after.graph.node].count("If") == 1
     assert all(node.op_type != "Scan" for node in after.graph.node)
 
