@@ -14,6 +14,7 @@ from ortscan.errors import OrtscanWarning
 from ortscan.modelio.source import ModelSource
 from ortscan.running import own_process
 from ortscan.running.analysis import analyse
+from ortscan.running.budget import Budget
 from ortscan.running.growth import may_exhaust_memory, may_run_long
 from ortscan.running.own_process import OwnProcessRunner
 from ortscan.running.runner import Runner
@@ -103,7 +104,7 @@ def test_a_result_for_which_memory_does_not_suffice_is_not_different(monkeypatch
     before = loop(step="e = Concat <axis = 0> (s, s) h = Constant <value_int = 2> () m0, m = Split <num_outputs = 2> (e)")
     step = "r = Constant <value_ints = [100000000]> () e = Tile (s, r) n0 = Shape (s) k = Constant <value_ints = [0]> ()"
     after = loop(step=f"{step} m = Slice (e, k, n0)")
-    monkeypatch.setattr(compare_models.Budget, "process_bytes", lambda *_: 300 << 20)
+    monkeypatch.setattr(Budget, "process_bytes", lambda *_: 300 << 20)
     outcome = verify(before, after, level="quick")
     assert outcome.outcome != "different", outcome.summary()
     assert "there was not enough memory for the result" in outcome.summary()
