@@ -6,10 +6,12 @@ A sound result is valid and has the same types and shapes as the original. Patch
 
 import functools
 import logging
+import re
+from typing import TYPE_CHECKING
 
 from ortscan.base.messages import warn
 from ortscan.base.proto_graphs import default_opset
-from ortscan.modelio import AnyModel, load
+from ortscan.modelio import load
 from ortscan.ort.model_errors import checker_fault
 from ortscan.pipeline.bisection import BisectionResult, FindFault, rewrite_soundly
 from ortscan.pipeline.compare_with_original import compare, first_line
@@ -25,6 +27,9 @@ from rewrites.base.vetoes import Lacking, NoDefect
 from rewrites.cleanup.constant_branches import is_if
 from rewrites.driver.engine import count_operators
 from rewrites.graph.walk import all_nodes
+
+if TYPE_CHECKING:
+    from ortscan.verification import Verification
 
 __all__ = ["fault_of", "original_result", "report_result", "rewrite_soundly_in_opset", "self_checked"]
 
@@ -172,18 +177,22 @@ def _untouched(rewriting: Rewriting) -> RewriteReport:
 def _warn(rewriting: Rewriting, sentences: list[str]) -> None:
     """Issue a warning for each of ``sentences``, which are about patches that were taken back.
 
-    The warnings also ask the user to report the defect. If onnxruntime cannot run the original either, the warnings give the error
-    of the original instead.
+    The warnings also ask the user to report the defect. If the original fails too, the warnings give its error instead: on all
+    generated inputs, or on some of them in an operator that the sentence names.
     """
-    failure = _failure_of(rewriting.model) if sentences else None
+    verification = compare(rewriting.model, load(rewriting.model), "quick", 0.0) if sentences else None
     for sentence in sentences:
-        warn(f"{sentence}; {_REPORT_IT}." if failure is None else f"{sentence}; the original model fails too: {failure}")
+        warn(f"{sentence}; {_REPORT_IT if verification is None else _cause(verification, sentence)}.")
 
 
-def _failure_of(model: AnyModel) -> str | None:
-    """Run the original on generated inputs. Return the reason if it fails on all of them, else None."""
-    verification = compare(model, load(model), "quick", 0.0)
-    return first_line(verification) if verification.inconclusive else None
+def _cause(verification: "Verification", sentence: str) -> str:
+    """Return whose fault ``sentence`` describes. ``verification``: the comparison of the original with itself."""
+    if verification.inconclusive:
+        return f"the original model fails too: {first_line(verification)}"
+    named = {f"fails: running {operator} node" for operator in re.findall(r"Op \((\w+)\)", sentence)}
+    reasons = (case.reason for case in verification.cases if case.reason is not None)
+    failed = next((reason for reason in reasons if any(words in reason for words in named)), None)
+    return _REPORT_IT if failed is None else f"the original model fails too for some inputs: {failed.partition('fails: ')[2]}"
 
 
 def _give_reason(report: RewriteReport, why: str) -> None:

@@ -190,3 +190,23 @@ def test_a_size_that_one_branch_alone_tells_is_left_open():
     model = model_from_text(text, 9, check=False)
     contradictions = contradictory_outputs(load(model), model)
     assert [sizes(info) for info in contradictions.values()] == [["", 2]]
+
+
+def test_a_loop_that_cannot_run_behind_an_if_is_not_called_a_defect_of_the_rewriter():
+    model = model_from_text(
+        """g (bool c, float[2,2] x, float[1] h) => (float[K] y)
+        <int64[1] zero = {0}, int64[1] one = {1}, bool yes = {1}, int64 two = {2}> {
+        y = If (c) <then_branch = t () => (float[K] a) {
+            a = Loop (two, yes, h) <body = b (int64 i, bool go, float[1] s) => (bool go1, float[N] s1) {
+                go1 = Identity (go) at = Unsqueeze (i, zero) to = Add (at, one) rows = Slice (x, at, to, zero)
+                row = Squeeze (rows, one) s1 = Add (s, row) }> },
+          else_branch = e () => (float[1] b) { b = Neg (h) }> }""",
+        18,
+        check=False,
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ortscan.optimize(model, verify=False, max_unroll=0)
+    (text,) = (str(warning.message) for warning in caught)
+    assert "; the original model fails too for some inputs: running Squeeze node" in text
+    assert "defect" not in text
