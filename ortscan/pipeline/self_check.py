@@ -186,7 +186,10 @@ def _warn(rewriting: Rewriting, sentences: list[str]) -> None:
 
 
 def _cause(verification: "Verification", sentence: str) -> str:
-    """Return whose fault ``sentence`` describes. ``verification``: the comparison of the original with itself."""
+    """Return what causes the fault that ``sentence`` describes.
+
+    ``verification``: the comparison of the original with itself.
+    """
     if verification.inconclusive:
         return f"the original model fails too: {first_line(verification)}"
     named = {f"fails: running {operator} node" for operator in re.findall(r"Op \((\w+)\)", sentence)}

@@ -12,6 +12,9 @@ Conditions:
 * The sizes of the state and of the new rows are known.
 * The states of all steps stay within the memory budget, and a state has at most ``_WIDEST`` bytes.
 * The loop is not compiled to a plan.
+* The state has no strings, because onnxruntime's Gather copies only the first string of each row.
+
+Works around ORT-GATHER-STRINGS.
 """
 
 import math
@@ -81,7 +84,14 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 def _line_of(state: State, varying: set[ir.Value], ctx: Context) -> _DelayLine | None:
     value, dims = through_identity(state.next), static_dims(state.inner)
     join = None if value is None else value.producer()
-    if join is None or join.op_type != "Concat" or join.domain != "" or len(join.inputs) != 2 or not dims:
+    if (
+        join is None
+        or state.inner.dtype == ir.DataType.STRING
+        or join.op_type != "Concat"
+        or join.domain != ""
+        or len(join.inputs) != 2
+        or not dims
+    ):
         return None
     axis = axis_of(join, 0, len(dims))
     for newest_first in (False, True):

@@ -8,7 +8,7 @@ from ortscan.__main__ import main
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["optimise"], "VERB: 'optimise' is not one of optimize, migrate, explain,"),
+        (["optimise"], "VERB: 'optimise' is not one of optimize, migrate, loop, explain,"),
         (["optimise"], "perhaps 'optimize' was meant."),
         (["explain", "m.onnx", "--targt", "cpu"], "unrecognized arguments: --targt cpu, perhaps '--target' was meant."),
         (["verify", "a", "b", "--targt", "cpu"], "unrecognized arguments: --targt cpu; ortscan verify --help shows what is valid."),

@@ -99,7 +99,7 @@ def test_a_node_that_a_wider_type_runs_needs_no_python():
 
 def test_a_scan_of_bfloat16_runs_in_float_between_casts():
     made = session(SCAN_OF_BFLOAT16)
-    assert {fate for _, fate in fates(made)} == {"wider"}
+    assert "python" not in {fate for _, fate in fates(made)}
     h, x = np.zeros(4, np.float32), np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4)
     state = h.astype(ml_dtypes.bfloat16)
     for step in x.astype(ml_dtypes.bfloat16):

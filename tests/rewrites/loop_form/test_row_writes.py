@@ -43,7 +43,7 @@ WRITES = {
     "Concat to the last": (0, f"{ROW} u1 = Add (u, v1) h = Slice (t, v0, u, v0) l = Slice (t, u1, v5, v0) one = Unsqueeze (r, v0) a = Concat <axis = 0> (h, one, l)"),
 }  # fmt: skip
 OTHERS = {
-    "ScatterND that adds": f"{ROW} uu = Unsqueeze (u, v0) one = Unsqueeze (r, v0) a = ScatterND <reduction = \"add\"> (t, uu, one)",
+    "ScatterND of maxima": f"{ROW} uu = Unsqueeze (u, v0) one = Unsqueeze (r, v0) a = ScatterND <reduction = \"max\"> (t, uu, one)",
     "ScatterND at a part of a row": f"{ROW} e = Expand (u, v2) ee = Unsqueeze (e, v1) at = Concat <axis = 1> (ee, upto2) o = Slice (r, v0, v2) a = ScatterND (t, at, o)",
     "ScatterND in another order": f"{ROW} e = Expand (u, v3) ee = Unsqueeze (e, v1) at = Concat <axis = 1> (ee, down3) a = ScatterND (t, at, r)",
     "ScatterElements of a part": f"{ROW} e = Expand (u, v12) o = Slice (r, v0, v2) one = Unsqueeze (o, v0) a = ScatterElements <axis = 0> (t, e, one)",
@@ -91,7 +91,7 @@ def found_and_run(place: str, text: str) -> tuple[tuple[int, int, int] | None, l
         assert isinstance(loop, LoopView)
         state, (result,) = loop.states[1], [node for node in loop.body for value in node.outputs if value.name == "a"]
         state.inner.shape = state.initial.shape  # as the rule assumes, and proves after
-        write = row_write(result, state.inner, integers_of(loop, ctx.opset, trip_count(loop, ctx.opset)))
+        write = row_write(result, state, integers_of(loop, ctx.opset, trip_count(loop, ctx.opset)))
         found = None
         if write is not None:
             assert write.node is result

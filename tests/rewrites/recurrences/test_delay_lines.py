@@ -120,6 +120,10 @@ def test_states_of_unknown_sizes_stay() -> None:
     stays(delay_lines, line(size="4,N", rows="1,N", results="float[4,N] z, float[9,N] ys", outputs="float[4,N] n, float[N] y"))
 
 
+def test_strings_stay() -> None:
+    stays(delay_lines, line(f"{SHIFT} r = Slice (n, zero, first, zero) y = Squeeze (r, zero)").replace("float[", "string["))
+
+
 def test_a_loop_with_a_plan_stays() -> None:
     _, report = apply(line(), [delay_lines, native_loop])
     assert patches(report) == ["native-loop"]

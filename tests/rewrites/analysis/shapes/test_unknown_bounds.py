@@ -131,8 +131,8 @@ AXES = """<ir_version: 10, opset_import: ["": 18, "own": 1]> g (float[2,6] x, fl
 
 def test_a_slice_along_what_a_function_gives_is_not_cut_along_the_first_axes(recwarn: pytest.WarningsRecorder) -> None:
     model = onnx.parser.parse_model(AXES)
-    after = ortscan.optimize(model, verify=False)
-    assert after != model
+    after = ortscan.optimize(model, opset=19, verify=False)
+    assert after.opset_import[0].version == 19
     assert not recwarn.list
     feeds = {"x": np.arange(12, dtype=np.float32).reshape(2, 6)}
     feeds |= {"h0": np.ones((2, 2), np.float32), "n": np.array(4)}
