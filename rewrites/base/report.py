@@ -190,8 +190,8 @@ class RewriteReport:
 
     @property
     def changed(self) -> bool:
-        """Return True if a patch or another step of the run changed the model."""
-        has_patches = self.patches or any(fired.rule == "decide-branches" for fired in self.changes)
+        """Return True if the run changed the model. Without loops, tidying does not count."""
+        has_patches = self.patches or any(self.loops or fired.rule == "decide-branches" for fired in self.changes)
         has_steps = self.flattened or self.migrated or self.fixed or self.unplanned or self.tied
         return bool(has_patches or has_steps) or any(gap.fate != "kept" for gap in self.kernel_gaps)
 

@@ -48,7 +48,7 @@ def test_an_input_that_a_body_returns_untyped_keeps_its_type(opset, given, targe
     wanted = ort_run(model, feeds)
     compared = slice(1 if again == "i" else None)  # onnxruntime stacks the last number three times of an ``i`` returned itself
     for after in (ortscan.migrate(model, target, verify=False), ortscan.optimize(model, verify=False)):
-        assert_same_numbers(ort_run(sound(after), feeds)[compared], wanted[compared])
+        assert_same_numbers(ort_run(sound(after) if after != model else after, feeds)[compared], wanted[compared])
 
 
 def test_a_rank_said_of_the_input_counts_where_the_output_says_none():
@@ -85,7 +85,7 @@ def test_bodies_that_use_the_same_names_have_shapes_of_their_own(one, two):
     wanted = ort_run(model, feeds)
     for after in (
         ortscan.optimize(model, verify=False),
-        ortscan.optimize(model, passes=["dead-code"], verify=False),
+        ortscan.optimize(model, passes=["dead-code"], opset=19, verify=False),
         ortscan.migrate(model, 21, verify=False),
     ):
         assert_same_numbers(ort_run(sound(after), feeds), wanted)
