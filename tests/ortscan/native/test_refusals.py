@@ -90,7 +90,7 @@ THIRTEEN = Size(13)
         (replaced(2, operands=(row(3), None, row(5))), "instruction 2 has no operand 1"),
         (replaced(2, operands=(row(3), row(2))), "instruction 2 has 2 operands"),
         (replaced(2, flags=1), "instruction 2 has flags"),
-        (replaced(2, op=41, operands=(row(3), row(2))), "operation 41, which this library does not have"),
+        (replaced(2, op=43, operands=(row(3), row(2))), "operation 43, which this library does not have"),
         (replaced(2, op=13), "operation 13, which this library does not have"),
         (replaced(2, op=-5), "operation -5, which this library does not have"),
         (replaced(2, op=10**6), "operation 1000000, which this library does not have"),
