@@ -74,6 +74,8 @@ def _most_steps(roles: StepRoles, feed: Mapping[str, Any], scanned: Mapping[str,
 
 
 def _stacked(values: Sequence[Any], axis: int, spec: SessionSpec) -> Any:
+    if len({np.shape(value) for value in values}) > 1:
+        raise ValueError(f"the size of '{spec.name}' changes from step to step, so it cannot be stacked")
     if values:
         return np.stack(values, axis)
     sizes = [dim if isinstance(dim, int) else 0 for dim in spec.dims or ()]

@@ -180,4 +180,7 @@ def _read_outputs(wanted: Any, outputs: Mapping[str, ir.Value]) -> list[str]:
         _known("outputs", name, outputs, "output")
     if not wanted:
         raise OptionError("outputs must name at least one output.")
-    return [name for name in outputs if name in wanted]
+    twice = next((name for name in wanted if list(wanted).count(name) > 1), None)
+    if twice is not None:
+        raise OptionError(f"outputs names {quoted(twice)} twice.")
+    return list(wanted)

@@ -11,6 +11,8 @@ body captures them. The names of the step's inputs and outputs become names of t
 
 import onnx_ir as ir
 
+from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import quoted
 from rewrites.graph.builder import Builder, ConstantPool
 from rewrites.graph.dims import forgotten, with_axes, without_names
 from rewrites.graph.names import Names
@@ -19,7 +21,7 @@ from rewrites.graph.values import rank_of, shape_dims, static_dims
 from rewrites.graph.walk import inner_values
 from rewrites.loops import ScanInput, ScanOutput, State, make_loop, make_scan
 from rewrites.loops.own_results import append_copy
-from rewrites.ops.versions.emit import count_up, move_first_axis, reshape, shape_of
+from rewrites.ops.versions.emit import count_up, move_axis_first, move_first_axis, reshape, shape_of
 from rewrites.stepping.initial_states import grown_axes, initial_value
 from rewrites.stepping.loop_control import next_condition, step_limit
 from rewrites.stepping.step_roles import StepRoles
@@ -66,6 +68,8 @@ class _Construction:
         self.shapes = {name: value.shape for name, value in (*self.inner.items(), *self.results.items())}
         for name, source in roles.states.items():
             self.sizes -= self._names_of_grown_sizes(self.inner[name], self.results[source])
+            if source in roles.stack and grown_axes(self.inner[name], self.results[source]):
+                raise OptionError(f"The size of {quoted(source)} changes from step to step, so it cannot be stacked.")
         self.is_scan = bool(roles.scan) and roles.stop is None and roles.limit is None and all(map(self._keeps_sizes, roles.states))
         self.body = self._take_nodes()
         self.outer = self._make_inputs()
@@ -148,7 +152,7 @@ class _Construction:
         limit = None if self.is_scan else step_limit(self.before, self.roles, self.outer)
         step = ir.Value(name=self.names.fresh("step"), type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape([]))
         self._set_counter(step)
-        scanned = [ScanInput(self.outer[name], self.inner[name], axis) for name, axis in self.roles.scan.items()]
+        scanned = [self._scanned(name, axis) for name, axis in self.roles.scan.items()]
         if limit is not None:
             for scan in scanned:
                 self._replace(scan.inner, self.first.op("Gather", scan.outer, step, axis=scan.axis, hint=scan.inner.name))
@@ -173,6 +177,16 @@ class _Construction:
         self.before.append_to(self.graph)
         self.graph.append(node)
         self._set_outputs(node)
+
+    def _scanned(self, name: str, axis: int) -> ScanInput:
+        """Return how the loop reads the rows of an input.
+
+        A Scan reads them along axis 0, because onnxruntime crashes if it scans no rows along another axis.
+        """
+        outer, rank = self.outer[name], rank_of(self.inner[name])
+        if axis and self.is_scan and rank is not None:
+            return ScanInput(move_axis_first(self.before, outer, axis, rank + 1), self.inner[name], 0)
+        return ScanInput(outer, self.inner[name], axis)
 
     def _replace(self, old: ir.Value, new: ir.Value) -> None:
         """Replace an input of the step by a value of the body."""

@@ -24,7 +24,7 @@ def test_a_number_fills_a_state_whose_sizes_follow_from_an_input() -> None:
 def test_the_axis_of_the_steps_is_not_counted_before_it() -> None:
     expected = f"""g (float[B,steps,2] x) => (float[B,2] h1) <float z = {{0}}, int64[1] two = {{2}}> {{
         s = Shape <start = 0, end = 1> (x) t = Concat <axis = 0> (s, two) h = Expand (z, t)
-        {SCAN.replace("body", "scan_input_axes = [1], body")} (h, x) }}"""
+        r = Transpose <perm = [1, 0, 2]> (x) {SCAN} (h, r) }}"""
     assert_text_equal(whole(STEP, states={"h": "h1"}, scan={"x": 1}, initial={"h": 0}), expected)
 
 

@@ -44,6 +44,7 @@ STEP = """g (float[2] h, float[2] x, int64[2] p, seq(float) s) => (float[2] h1, 
         ({"scan": (), "stop": "d"}, "The number of steps is unknown"),
         ({"outputs": "y"}, "outputs must be a list of names, not 'y'"),
         ({"outputs": ["z"]}, "outputs: the step has no output 'z'"),
+        ({"outputs": ["y", "y"]}, "outputs names 'y' twice"),
         ({"outputs": []}, "outputs must name at least one output"),
         ({"outputs": ["y"], "stack": ["h1"]}, "stack: 'h1' is not in outputs"),
         ({"stack": {"y": 3}}, "stack: the axis 3 of 'y' must be in -2..1"),
@@ -66,4 +67,4 @@ def test_an_axis_other_than_0_needs_a_known_rank() -> None:
 
 def test_outputs_are_last_values_of_states_or_stacked() -> None:
     roles = read_roles(ir.from_proto(parsed(STEP)), RoleNames({"h": "h1"}, ["x"], outputs=["y", "h1"]))
-    assert (roles.outputs, roles.stack, roles.returned_states) == (["h1", "y"], {"y": 0}, ["h1"])
+    assert (roles.outputs, roles.stack, roles.returned_states) == (["y", "h1"], {"y": 0}, ["h1"])

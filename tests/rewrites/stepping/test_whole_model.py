@@ -6,6 +6,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+from rewrites.base.errors import OptionError
 from rewrites.stepping.step_roles import RoleNames, read_roles
 from rewrites.stepping.whole_model import build_whole
 from tests.support.text import assert_text_equal, parsed
@@ -30,8 +31,9 @@ def test_a_step_with_a_scanned_input_becomes_a_scan() -> None:
 
 def test_the_axis_of_the_steps_can_be_chosen() -> None:
     expected = f"""g (float[B,2] h, float[B,steps,2] x, float[2] w) => (float[B,2] h1, float[B,2,steps] y) <float[2] k = {{1, 2}}> {{
-        h1, y = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [2],
-            body = b (float[?,2] h, float[?,2] x) => (float[?,2] h1, float[?,2] y) {{ {BODY} }}> (h, x) }}"""
+        t = Transpose <perm = [1, 0, 2]> (x)
+        h1, y = Scan <num_scan_inputs = 1, scan_output_axes = [2],
+            body = b (float[?,2] h, float[?,2] x) => (float[?,2] h1, float[?,2] y) {{ {BODY} }}> (h, t) }}"""
     assert_text_equal(whole(STEP, states={"h": "h1"}, scan={"x": 1}, stack={"y": -1}), expected)
 
 
@@ -109,6 +111,12 @@ def test_a_state_that_grows_has_no_fixed_size_in_the_loop() -> None:
         c1 = Loop <body = b (int64 i, bool go, float[?,?] c) => (bool on, float[?,?] c1) {
             r = Gather <axis = 0> (x, i) c1 = Concat <axis = 1> (c, r) on = Identity (go) }> (n, , c) }"""
     assert_text_equal(whole(step, states={"c": "c1"}, scan=["x"]), expected, body_types=True)
+
+
+def test_a_state_that_grows_is_not_stacked() -> None:
+    step = "g (float[B,P] c, float[B,1] x) => (float[B,Q] c1) { c1 = Concat <axis = 1> (c, x) }"
+    with pytest.raises(OptionError, match="The size of 'c1' changes from step to step"):
+        whole(step, states={"c": "c1"}, scan=["x"], stack=["c1"])
 
 
 def test_an_output_that_the_body_does_not_compute_or_returns_twice_gets_its_own_node() -> None:
