@@ -12,6 +12,7 @@ from ortscan.cli.streams import naming_stdout_in_errors, show_progress, stdout_c
 from ortscan.cli.writing import checked_output, print_json, refutation, verification_lines, write_model, written_sentence
 from ortscan.option_texts import by_name
 from rewrites.base.errors import OptionError, VerificationFailed
+from rewrites.base.plain_text import counted
 
 if TYPE_CHECKING:
     from ortscan.looping import WholeLoop
@@ -162,7 +163,7 @@ def _show(
     if verification is not None and verification.inconclusive:
         outcome = "nothing could be compared"
     if verification is not None and verification.ok:
-        outcome = f"equal on {len(verification.compared_cases)} cases"
+        outcome = f"equal on {counted(len(verification.compared_cases), 'case')}"
     gain = f"{speedup} · " if speedup is not None else ""
     answer = f"{gain}a {kind} instead of one call for each step · {outcome}"
     if args.json:

@@ -83,7 +83,7 @@ def read_initial(
         if not isinstance(state.type, ir.TensorType):
             raise OptionError(f"initial: the state {quoted(name)} is no tensor, so it must start from an input.")
         array = _as_array(name, start, state.type.dtype)
-        if array.ndim or not isinstance(start, int | float | bool):
+        if array.ndim or not _is_number(start):
             _check_shape(name, array, state)
             values[name] = array
         else:
@@ -96,13 +96,19 @@ def read_initial(
 def _as_array(name: str, start: Any, dtype: ir.DataType) -> np.ndarray:
     kind = dtype.numpy() if dtype != ir.DataType.STRING else np.dtype(object)
     array = start if isinstance(start, np.ndarray) else np.asarray(start)
-    is_number = isinstance(start, int | float | bool)
+    is_number = _is_number(start)
+    if not is_number and array.dtype.kind in "OUS" and kind.kind != "O":
+        raise OptionError(f"initial: {shown(start)} for {quoted(name)} is no number or array of numbers.")
     if not is_number and array.dtype != kind:
         raise OptionError(f"initial: the array for {quoted(name)} must have the type {kind}, not {array.dtype}.")
     converted = array.astype(kind)
     if is_number and converted != array:
         raise OptionError(f"initial: {shown(start)} for {quoted(name)} is no number of the type {kind}.")
     return converted
+
+
+def _is_number(start: Any) -> bool:
+    return isinstance(start, int | float | bool | np.number | np.bool_)
 
 
 def _check_shape(name: str, array: np.ndarray, state: ir.Value) -> None:

@@ -28,10 +28,11 @@ def test_the_axis_of_the_steps_is_not_counted_before_it() -> None:
     assert_text_equal(whole(STEP, states={"h": "h1"}, scan={"x": 1}, initial={"h": 0}), expected)
 
 
-def test_known_sizes_give_a_constant() -> None:
+@pytest.mark.parametrize("zero", [0, np.int64(0), np.float32(0)])
+def test_known_sizes_give_a_constant(zero: Any) -> None:
     fixed = STEP.replace("B", "1")
     expected = f"""g (float[steps,1,2] x) => (float[1,2] h1) <float[1,2] h = {{0, 0}}> {{ {SCAN.replace("?", "1")} (h, x) }}"""
-    assert_text_equal(whole(fixed, states={"h": "h1"}, scan=["x"], initial={"h": 0}), expected)
+    assert_text_equal(whole(fixed, states={"h": "h1"}, scan=["x"], initial={"h": zero}), expected)
 
 
 def test_an_array_is_a_constant() -> None:
@@ -54,7 +55,8 @@ def test_an_axis_that_grows_starts_empty() -> None:
         ({"h": np.zeros((1, 2))}, "initial: the array for 'h' must have the type float32, not float64"),
         ({"h": np.zeros((1, 3), np.float32)}, "initial: the array for 'h' has the shape [1, 3], but the state has ['B', 2]"),
         ({"h": np.zeros(2, np.float32)}, "initial: the array for 'h' has the shape [2], but the state has ['B', 2]"),
-        ({"h": "a"}, "initial: the array for 'h' must have the type float32, not <U1"),
+        ({"h": "a"}, "initial: 'a' for 'h' is no number or array of numbers"),
+        ({"h": object()}, "is no number or array of numbers"),
     ],
 )
 def test_a_start_that_does_not_fit_is_refused(initial: Any, message: str) -> None:
