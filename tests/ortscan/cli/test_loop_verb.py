@@ -29,7 +29,7 @@ def test_the_loop_is_written_and_the_first_line_is_the_answer(step: str, tmp_pat
     assert main(["loop", step, str(out), *ROLES, *words]) == 0
     whole = onnx.load(out)
     assert [value.name for value in whole.graph.input] == ["x"]
-    assert [value.name for value in whole.graph.output] == ["h1", "y"]
+    assert [value.name for value in whole.graph.output] == ["y", "h1"]
     first, *others = capsys.readouterr().out.splitlines()
     assert " · a Loop instead of one call for each step · equal on " in first
     assert others[-1].startswith(f"wrote {out}")
