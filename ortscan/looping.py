@@ -18,15 +18,8 @@ from ortscan.modelio import AnyModel, Interface, LoadedModel, load, return_model
 from ortscan.modelio.reading import read_from_pipe
 from ortscan.option_types import check_path
 from ortscan.ort.model_errors import checker_fault
-from ortscan.pipeline.compare_with_original import (
-    Level,
-    first_line,
-    is_refuted,
-    level_of,
-    warn_of_nothing_compared,
-    why_nothing_was_compared,
-)
-from rewrites.base.errors import InvariantBroken, VerificationFailed
+from ortscan.pipeline.compare_with_original import Level, level_of, require_no_difference
+from rewrites.base.errors import InvariantBroken
 from rewrites.stepping.step_roles import RoleNames, StepRoles, read_roles
 from rewrites.stepping.whole_model import build_whole
 
@@ -162,7 +155,4 @@ def _require_equal(whole: WholeLoop, level: Level) -> None:
 
     seconds = quick_seconds(whole.spent) if level == "quick" else None
     verification = verify_steps(whole.step, whole.loaded, whole.roles, level=level, time_limit=seconds)
-    if is_refuted(verification):
-        raise VerificationFailed(f"The whole loop differs from its steps: {first_line(verification)}")
-    if not verification.ok:
-        warn_of_nothing_compared(why_nothing_was_compared(verification))
+    require_no_difference(verification, "The whole loop differs from its steps")

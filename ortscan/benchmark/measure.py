@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ortscan.benchmark.bench_inputs import BenchInputs, bench_inputs, check_effort, given_sizes
-from ortscan.benchmark.result import Bench, BenchedModel, SizeResult, Timing
-from ortscan.benchmark.rounds import Records, clock_for, timed_in_rounds
+from ortscan.benchmark.result import Bench, BenchedModel, SizeResult
+from ortscan.benchmark.rounds import clock_for, timed_in_rounds
 from ortscan.benchmark.timed_session import TimedSession, times_of_loops
 from ortscan.modelio import AnyModel
 from ortscan.modelio.protos import locations_in
@@ -101,7 +101,7 @@ def measure(
         load = [partial(TimedSession, source, name, threads) for source, name in zip(sources, names, strict=True)]
         records = timed_in_rounds(load, [feed for _, feed in timed], rounds, seconds, clock_for(threads), progress)
         results = [
-            SizeResult({**point.sizes, **point.trips}, [_timing(record, number) for record in records])
+            SizeResult({**point.sizes, **point.trips}, [record.timing(number) for record in records])
             for number, (point, _) in enumerate(timed)
         ]
         benched = []
@@ -123,11 +123,6 @@ def names_for(models: Sequence[object]) -> list[str]:
         str(path) if names.count(name) > 1 and paths.count(path) == 1 else name for name, path in zip(names, paths, strict=True)
     ]
     return [plain(name) if full.count(name) == 1 else f"{plain(name)} ({number})" for number, name in enumerate(full, 1)]
-
-
-def _timing(record: Records, number: int) -> Timing:
-    medians = record.medians[number]
-    return Timing(statistics.median(medians), min(record.bests[number]), medians, record.gains[number])
 
 
 def _file_bytes(source: ModelSource) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from ortscan.benchmark.result import Timing
 from ortscan.report.ratio import LEAST_ROUNDS
 
 __all__ = ["Clock", "Loaded", "Records", "clock_for", "time_in_turns", "timed_in_rounds"]
@@ -126,6 +127,11 @@ class Records:
     medians: list[list[float]]
     bests: list[list[float]]
     gains: list[list[float]]
+
+    def timing(self, number: int) -> Timing:
+        """Return the times of the model at size ``number``."""
+        medians = self.medians[number]
+        return Timing(statistics.median(medians), min(self.bests[number]), medians, self.gains[number])
 
 
 def timed_in_rounds(

@@ -1,6 +1,5 @@
 """Time a model of a whole loop against a Python loop that runs the model of a step."""
 
-import statistics
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -8,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ortscan.benchmark.bench_inputs import BenchInputs, bench_inputs
-from ortscan.benchmark.result import SizeResult, Timing
+from ortscan.benchmark.result import SizeResult
 from ortscan.benchmark.rounds import Loaded, clock_for, timed_in_rounds
 from ortscan.benchmark.timed_session import TimedSession
 from ortscan.errors import OrtscanWarning
@@ -76,11 +75,7 @@ def time_steps(
             feed = _accepted_feed(chosen, number, sessions)
             if feed is not None:
                 records = timed_in_rounds(load, [feed], _ROUNDS, _SECONDS, clock_for(1))
-                timings = [
-                    Timing(statistics.median(each.medians[0]), min(each.bests[0]), each.medians[0], each.gains[0])
-                    for each in records
-                ]
-                return SizeResult({**point.sizes, **point.trips}, timings).speedup()
+                return SizeResult({**point.sizes, **point.trips}, [each.timing(0) for each in records]).speedup()
     return None
 
 

@@ -69,16 +69,12 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.set_defaults(run=run)
 
 
-def _split(text: str) -> tuple[str, str]:
+def _pair(text: str) -> tuple[str, str]:
     """Return the texts before and after the last ``=``."""
     name, sign, value = text.rpartition("=")
     if not sign or not name or not value:
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
     return name, value
-
-
-def _pair(text: str) -> tuple[str, str]:
-    return _split(text)
 
 
 def _axis(text: str) -> tuple[str, int]:
@@ -94,7 +90,7 @@ def _limit(text: str) -> int | str:
 
 
 def _number(text: str) -> tuple[str, int | float]:
-    name, value = _split(text)
+    name, value = _pair(text)
     try:
         return name, int(value) if value.lstrip("-").isdecimal() else float(value)
     except ValueError:

@@ -22,6 +22,7 @@ __all__ = [
     "is_refuted",
     "level_of",
     "require_equal",
+    "require_no_difference",
     "warn_of_nothing_compared",
     "why_nothing_was_compared",
 ]
@@ -70,9 +71,16 @@ def require_equal(before: ModelLike, after: LoadedModel, level: Level, spent: fl
 
     See `compare` for the arguments.
     """
-    verification = compare(before, after, level, spent)
+    require_no_difference(compare(before, after, level, spent), "The migrated model differs from the original")
+
+
+def require_no_difference(verification: "Verification", difference: str) -> None:
+    """Raise VerificationFailed, with ``difference`` as the message, if the models differ.
+
+    Issue a warning if nothing could be compared.
+    """
     if is_refuted(verification):
-        raise VerificationFailed(f"The migrated model differs from the original: {first_line(verification)}")
+        raise VerificationFailed(f"{difference}: {first_line(verification)}")
     if not verification.ok:
         warn_of_nothing_compared(why_nothing_was_compared(verification))
 

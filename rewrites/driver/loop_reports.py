@@ -214,12 +214,13 @@ def describe_loop(entry: LoopReport) -> str:
     if entry.kind in _RECURRENT:
         return entry.kind
     codes = [reason.code for reason in entry.reasons]
-    replaced = [fired.made.is_a for fired in entry.fired if fired.made.is_a]
     refused = [reason.is_a for reason in entry.reasons if reason.is_a]
-    replaced = replaced or refused or [_COMPUTES[fired.rule] for fired in entry.fired if fired.rule in _COMPUTES]
-    if replaced:
-        described = " and ".join(dict.fromkeys(replaced))
-        return f"{described}, beside another recurrence" if "RECURRENCE" in codes and replaced is not refused else described
+    replaced = [fired.made.is_a for fired in entry.fired if fired.made.is_a]
+    if not replaced and not refused:
+        replaced = [_COMPUTES[fired.rule] for fired in entry.fired if fired.rule in _COMPUTES]
+    if replaced or refused:
+        described = " and ".join(dict.fromkeys(replaced or refused))
+        return f"{described}, beside another recurrence" if replaced and "RECURRENCE" in codes else described
     for prefix, description in _BY_CODE:
         if any(code.startswith(prefix) for code in codes):
             return description
