@@ -23,6 +23,9 @@ from ortscan.soundness.lacking import fit_versions, lacking
 from rewrites.analysis.dependence import unread_nodes
 from rewrites.base.abilities import Abilities
 from rewrites.base.errors import MigrationError
+from rewrites.base.report import RewriteReport
+from rewrites.driver.engine import count_operators
+from rewrites.driver.loop_reports import report_new_loops
 from rewrites.driver.prepare import name_free_dims, prepare
 from rewrites.driver.tidying import tidy
 from rewrites.driver.unshielded import CrashCandidates, holds_recurrent_nodes
@@ -109,8 +112,11 @@ def migrate_loaded(loaded: LoadedModel, opset: int, target: Abilities = _ANYWHER
     name_free_dims(model)
     ctx = Context.of(model, Options(target=target), evaluate)
     shielded = CrashCandidates.of(model.graph)
+    operators = count_operators(model.graph)
     prepare(ctx)
+    report_new_loops(ctx, RewriteReport())
     report = write_in_opset(ctx, opset)
+    report.operators = operators
     guarded = shielded.guard_exposed(ctx, lambda _rule, _entry, patch: patch.edit())
     report.messages += [
         f"{entry.where} is now guarded by an If, because no Scan before it fails on empty input any more" for entry in guarded

@@ -131,7 +131,8 @@ class Rewriting:
                 start = load_in_opset(self.model, "keep", abilities)
             report.operators_after = report.operators_before
             start.loaded.unchanged, touched = self.model, False
-        report.migrated = start.migration is not None and start.migration.source != start.migration.target
+        if start.migration is not None and start.migration.source != start.migration.target:
+            report.migrated, report.operators_before = True, start.migration.operators
         fitted = fit_versions(start.loaded.model, self.runtime) if self.runtime is not None else []
         report.messages += fitted
         if fitted:

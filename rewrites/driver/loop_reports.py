@@ -12,9 +12,9 @@ import onnx_ir as ir
 from rewrites.base.plain_text import cut, plain
 from rewrites.base.report import Fate, LoopReport, Reason, RewriteReport
 from rewrites.graph.context import Context
-from rewrites.graph.marks import REPORT, UNROLLED_FROM
+from rewrites.graph.marks import OVER_ROWS, REPORT, UNROLLED_FROM
 from rewrites.graph.walk import all_nodes
-from rewrites.loops import is_loop, loops_in, view
+from rewrites.loops import Loop, is_loop, loops_in, view
 from rewrites.loops.view import nodes_with_paths
 from rewrites.recurrences.fallback import is_fallback_loop
 from rewrites.recurrent_nodes.absent_nodes import is_a_recurrence, steps_of
@@ -32,20 +32,25 @@ __all__ = [
 
 
 def report_new_loops(ctx: Context, report: RewriteReport) -> list[ir.Node]:
-    """Create a report for each loop of the model that has none yet. Return all loops, inner loops first.
+    """Create an entry for each loop of the model that has none, and add the entries to ``report``.
 
-    Raise MalformedLoop if a loop without a report is invalid.
+    Return all loops, inner loops first. Raise MalformedLoop if a loop without an entry is invalid.
     """
-    loops = loops_in(ctx.model.graph)
-    if not all(map(REPORT.on, loops)):
-        for node, where in nodes_with_paths(ctx.model.graph):
-            if is_loop(node) and not REPORT.on(node):
+    loops, entries = loops_in(ctx.model.graph), set(map(id, report.loops))
+    if any(id(REPORT.of(node)) not in entries for node in loops):
+        for node, where in sorted(nodes_with_paths(ctx.model.graph), key=lambda pair: OVER_ROWS.on(pair[0])):
+            if is_loop(node) and id(REPORT.of(node)) not in entries:
                 loop = view(node, ctx.opset)
-                size = _node_count(loop.body)
-                entry = LoopReport(where, "Scan-8" if loop.batched else loop.kind, loop.steps, size, size, scope=scope_of(node))
-                REPORT.put(node, entry)
+                entry = REPORT.put_new(node, _new_entry(loop, where))
+                entry.steps = entry.steps if OVER_ROWS.on(node) else loop.steps
                 report.loops.append(entry)
+                entries.add(id(entry))
     return loops
+
+
+def _new_entry(loop: Loop, where: str) -> LoopReport:
+    size, kind = _node_count(loop.body), "Scan-8" if loop.batched else loop.kind
+    return LoopReport(where, kind, loop.steps, size, size, scope=scope_of(loop.node))
 
 
 def report_recurrent_nodes(ctx: Context) -> None:
@@ -90,9 +95,10 @@ def close_reports(ctx: Context, report: RewriteReport, loops: Sequence[ir.Node],
     for node in loops:
         entry = REPORT.of(node)
         if entry is not None:
-            entry.nodes_after += _node_count(view(node, ctx.opset).body)
-            entry.fate = _fate(entry)
-            are_fallbacks[id(entry)] = are_fallbacks.get(id(entry), True) and is_fallback_loop(view(node, ctx.opset), ctx)
+            loop = view(node, ctx.opset)
+            entry.nodes_after += _node_count(loop.body)
+            entry.fate = _fate(entry, loop)
+            are_fallbacks[id(entry)] = are_fallbacks.get(id(entry), True) and is_fallback_loop(loop, ctx)
     for entry in report.loops:
         entry.fallback = are_fallbacks.get(id(entry), False)
         entry.is_a = describe_loop(entry)
@@ -116,10 +122,11 @@ def report_remaining_nodes(report: RewriteReport, remaining: Sequence[tuple[Loop
         entry.reasons += [reason for reason in reasons if reason not in entry.reasons]
 
 
-def _fate(entry: LoopReport) -> Fate:
+def _fate(entry: LoopReport, loop: Loop) -> Fate:
     if entry.nodes_after < entry.nodes_before:
         return "reduced"
-    return "rewritten" if entry.fired else "kept"
+    is_lifted = entry.kind == "Scan-8" and not loop.batched
+    return "rewritten" if entry.fired or is_lifted else "kept"
 
 
 def _remove_contradictions(entry: LoopReport, runs_loops: bool) -> None:

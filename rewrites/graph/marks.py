@@ -22,6 +22,7 @@ __all__ = [
     "IS_NARROW",
     "ONE_BLOCK",
     "OVER_BLOCKS",
+    "OVER_ROWS",
     "PARTING_IDENTITY",
     "QUANTIZES_OUTPUT",
     "QUANTIZES_WEIGHTS",
@@ -102,6 +103,7 @@ ROWS_WITHOUT_STEPS = Mark[bool]("ortscan.rows_without_steps")
 ROWS_OF_STEPS = Mark[bool]("ortscan.rows_of_steps")  # on a recurrent node: it may run without rows, unlike the original node
 BLOCKS = Mark[bool]("ortscan.blocks")  # on a Scan: each step works on a block of the original steps
 OVER_BLOCKS = "over_blocks"  # the name prefix of the body of a Scan over blocks, which marks it in a reloaded model
+OVER_ROWS = Mark[bool]("ortscan.over_rows")  # on a Scan: it runs the rows of an opset-8 Scan, not its steps
 ONE_BLOCK = Mark[bool]("ortscan.one_block")  # on a loop: it runs the steps of one block
 ROLLED_UP = Mark[bool]("ortscan.rolled_up")  # on a Scan: its steps were unrolled in the original model
 ASSUMED_SIZE = Mark[int]("ortscan.assumed_size")
@@ -128,14 +130,15 @@ QUANTIZES_WEIGHTS = Mark[bool]("ortscan.quantizes_weights")
 CONDITION_OF_STEPS = Mark[bool]("ortscan.has_steps")  # on a branch: it runs for one step or more
 
 
-def hand_on(old: ir.Node, new: ir.Node) -> None:
-    """Attach the report entry of ``old`` to ``new``.
+def hand_on(old: ir.Node, *new: ir.Node) -> None:
+    """Attach the report entry of ``old`` to the nodes ``new`` that have none.
 
-    Call this function if ``new`` replaces ``old``, so that the entry of a loop in the original model follows the loop.
+    Call this function if ``new`` replace ``old``, so that the entry of a loop in the original model follows the loop.
     """
     entry = REPORT.of(old)
     if entry is not None:
-        REPORT.put(new, entry)
+        for node in new:
+            REPORT.put_new(node, entry)
 
 
 def mark_unrolled(nodes: Iterable[ir.Node], loop: ir.Node) -> None:

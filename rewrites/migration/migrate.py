@@ -9,6 +9,7 @@ later version, its initializers are removed from its inputs.
 Works around ORT-IF-10-SIZES.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import onnx
@@ -40,7 +41,8 @@ _POOLS = ("AveragePool", "LpPool", "MaxPool")
 class Migration:
     """The changes that a migration from opset ``source`` to ``target`` made to a model.
 
-    ``messages``: descriptions of the changes that no other field describes.
+    ``operators``: the number of nodes of each type before the migration. ``messages``: descriptions of the changes that no other
+    field describes.
     """
 
     source: int
@@ -50,6 +52,7 @@ class Migration:
     conversions: list[Conversion] = field(default_factory=list)
     scans: list[LiftedScan] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
+    operators: Counter[str] = field(default_factory=Counter)
 
 
 def migrate(ctx: Context, target: int) -> Migration:

@@ -213,3 +213,10 @@ def test_a_branch_is_written_only_where_a_step_may_change_the_state(inside):
         else:
             assert_same_numbers(ort_run(after, given), wanted)
     assert ran >= 2
+
+
+def test_a_report_counts_what_the_file_had():
+    report = ortscan.explain(model_from_text(FREE_SIZES.replace("INSIDE", CHANGED["widened"]), check=False))
+    (loop,) = report.loops
+    assert (loop.where, loop.kind, loop.steps, loop.nodes_before) == ("main/Scan producing 'z'", "Scan-8", "T", 3)
+    assert report.operators_before == {"Scan": 1, "MatMul": 1, "Add": 1, "Neg": 1}

@@ -20,11 +20,11 @@ from rewrites.batching import Call, Operand, batch
 from rewrites.batching.alignment import stacked_value
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
-from rewrites.graph.marks import ROWS_OF_STEPS
+from rewrites.graph.marks import OVER_ROWS, ROWS_OF_STEPS, hand_on
 from rewrites.graph.replace import remove_nodes, take_over
 from rewrites.graph.values import const_scalar
 from rewrites.graph.walk import all_nodes
-from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
+from rewrites.loops import ScanInput, ScanOutput, ScanView, loops_in, make_scan
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.migration.scan_8.kept_shapes import may_change
 from rewrites.migration.scan_8.lengths import ScanSizes, lengths_of, padded_to_all_steps, select_final_state
@@ -110,6 +110,7 @@ def _lift(node: ir.Node, ctx: Context) -> LiftedScan:
     name, main.name = node.name, ctx.names.fresh(node.name or "Scan")
     main.doc_string = node.doc_string
     main.metadata_props.update(node.metadata_props)
+    hand_on(node, *loops_in(head.nodes))
     head.insert_before(node)
     for old, new in zip(node.outputs, results, strict=True):
         take_over(old, new, ctx.names)
@@ -148,6 +149,7 @@ def _run_row_by_row(row: Row, build: Builder, ctx: Context, hint: str) -> list[i
     scans = [ScanInput(stack, value) for stack, value in zip(row.stacks, row.inputs, strict=True)]
     body = ir.Graph(row.inputs, row.results, nodes=[row.node], name=ctx.names.fresh("row"))
     node = make_scan(ctx.names, body, [], scans, outputs, hint)
+    OVER_ROWS.put(node, True)
     build.nodes.append(node)
     return list(node.outputs)
 

@@ -19,10 +19,11 @@ import onnx_ir as ir
 from rewrites.graph.branches import write_if
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.marks import OVER_ROWS, hand_on
 from rewrites.graph.replace import remove_nodes, take_over
 from rewrites.graph.values import const_array, dim_of, rank_of
 from rewrites.graph.walk import inner_graphs
-from rewrites.loops import ScanInput, ScanOutput, ScanView, make_scan
+from rewrites.loops import ScanInput, ScanOutput, ScanView, loops_in, make_scan
 from rewrites.loops.own_results import give_own_nodes
 from rewrites.migration.scan_8.lengths import Lengths, ScanSizes, padded_to_all_steps
 from rewrites.ops.versions import count_up, reduce, reshape, slice_axis, squeeze, unsqueeze
@@ -51,6 +52,7 @@ def split_off_one_step(loop: ScanView, ctx: Context) -> ir.Node:
     results = _write_one_step_scan(loop, _copy_with_new_names(body, ctx), then, ctx)
     del node.attributes["body"]
     several_steps = _copy_with_body(node, body, otherwise)
+    hand_on(node, *loops_in([*then.nodes, several_steps]))
     for k, pair in enumerate(zip(results, several_steps.outputs, strict=True)):
         rank = rank_of(body.outputs[k])
         for value in pair:
@@ -75,6 +77,7 @@ def _write_one_step_scan(loop: ScanView, body: ir.Graph, b: Builder, ctx: Contex
     outputs = list(body.outputs)
     scans = [ScanInput(value, inner) for value, inner in zip(outer, body.inputs, strict=True)]
     node = make_scan(ctx.names, body, [], scans, [ScanOutput(value, None) for value in outputs], loop.node.name or "Scan")
+    OVER_ROWS.put(node, True)
     give_own_nodes(body, ctx.names)
     b.nodes.append(node)
     time = count_up(b, ScanSizes.of(loop, b).steps)
