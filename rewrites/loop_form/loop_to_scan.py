@@ -103,8 +103,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return NotApplicable("LOOP-TRIP-COUNT", "there is no trip count, and the condition never turns false")
     if steps.number is not None and steps.number < 1:
         return NotApplicable("LOOP-EMPTY", f"the trip count is {max(0, steps.number)}")
-    values = [*loop.body.inputs, *loop.body.outputs]
-    if any(not isinstance(value.type, ir.TensorType | None) for value in values):
+    if any(not isinstance(value.type, ir.TensorType | None) for value in (*loop.body.inputs, *loop.body.outputs)):
         return NotApplicable("LOOP-SEQUENCE", "a state or result is a sequence or optional, which a Scan does not carry")
     reads = row_reads(loop, integers_of(loop, ctx.opset, steps), steps)
     for read in reads:
@@ -116,7 +115,6 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     shapes = shapes_of_kept_states(loop, ctx)
     if isinstance(shapes, NotApplicable):
         return shapes
-    always_runs = at_least(steps, 1)
 
     def edit() -> list[ir.Node]:
         put_shapes(shapes)
@@ -144,7 +142,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             value.shape = with_axes(output.inner.shape, 0, dim_of_size(steps))
         give_own_nodes(body, ctx.names)
         del loop.node.attributes["body"]
-        if always_runs:
+        if at_least(steps, 1):
             build.insert_before(loop.node)
             _complete_shapes(loop, node)
             replace_node(loop.node, node, list(zip(loop.node.outputs, node.outputs, strict=True)), ctx.names)
@@ -153,10 +151,12 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         replace_node(loop.node, guarded, results, ctx.names)
         return [node]
 
-    if always_runs:
-        return Patch(f"made the loop of {steps.number or 'known'} steps a Scan", edit)
-    note = "another branch returns the results of a loop without steps"
-    return Patch("made the loop a Scan for one step or more", edit, (note,), PatchOutcome(under_if=True))
+    assumed = f"the trip count is computed in floating point: assumed to be exact, which holds up to {steps.exact_to} steps"
+    notes = [assumed] if steps.exact_to is not None and steps.number is None else []
+    if at_least(steps, 1):
+        return Patch(f"made the loop of {steps.number or 'known'} steps a Scan", edit, tuple(notes))
+    notes.append("another branch returns the results of a loop without steps")
+    return Patch("made the loop a Scan for one step or more", edit, tuple(notes), PatchOutcome(under_if=True))
 
 
 def _scan_input(read: RowRead, rows: ir.Value, ctx: Context) -> ScanInput:

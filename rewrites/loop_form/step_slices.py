@@ -1,6 +1,7 @@
 """A Slice or GatherND at an index that changes from step to step becomes a Gather.
 
     Slice(X, [i, 0], [i + 1, n], [0, 1])    ->    Unsqueeze(Gather(X, i))
+    Slice(X, [i], [10**9], [0], [10**9])    ->    Unsqueeze(Gather(X, i))
     Slice(X, [i], [i + 3], [0])             ->    Gather(X, [0, 1, 2] + i)
     GatherND(X, [i])                        ->    Gather(X, i)
 

@@ -2,7 +2,7 @@
 
 Each element is a constant plus an integer multiple of each symbol, as in ``[2 * step + 1, T - step]``. A symbol is the step number,
 a dimension of a tensor, or an integer that is computed elsewhere. The arithmetic ignores that integers may overflow and floats may
-round. Therefore constants near the limits of their type, and floats too large to represent every integer, count as unknown.
+round. Therefore results near the limits of their type, and sums of floats too large to represent every integer, count as unknown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +16,7 @@ __all__ = [
     "EXACT",
     "INTEGERS",
     "LARGEST",
+    "LARGEST_SIZE",
     "SLOPE_IN_FLOATS",
     "STEP",
     "AffineExpression",
@@ -35,6 +36,9 @@ STEP: Final = "step"
 
 LARGEST = 1 << 13
 """The largest number of elements of an expression."""
+
+LARGEST_SIZE = 10**9
+"""The largest size that a dimension is assumed to have. Exporters write such a number for the end of an axis."""
 
 EXACT = {ir.DataType.FLOAT16: 1 << 11, ir.DataType.FLOAT: 1 << 24, ir.DataType.DOUBLE: 1 << 53}
 """For each floating-point type, the magnitude up to which it represents all integers."""
@@ -200,10 +204,8 @@ def at_least(value: AffineExpression, minimum: int, steps: AffineExpression | No
     """
     rest, slopes = value.without(STEP), value.terms.get(STEP)
     known: dict[Symbol, int] = {}
-    if steps is not None and steps.shape == () and len(steps.terms) == 1:
-        (symbol,) = steps.terms
-        if steps.factor(symbol) == 1:
-            known[symbol] = 1 - int(steps.const.item())
+    if steps is not None and steps.shape == () and [steps.factor(symbol) for symbol in steps.terms] == [1]:
+        known = dict.fromkeys(steps.terms, 1 - int(steps.const.item()))
     if slopes is not None and np.any(slopes < 0):
         if steps is None:
             return False
@@ -211,9 +213,9 @@ def at_least(value: AffineExpression, minimum: int, steps: AffineExpression | No
     low = rest.const - minimum
     for symbol, factors in rest.terms.items():
         floor = max(known.get(symbol, 0), 0) if isinstance(symbol, Dim) else known.get(symbol)
-        if floor is None or np.any(factors < 0):
+        if floor is None or (np.any(factors < 0) and not isinstance(symbol, Dim)):
             return False
-        low = low + factors * floor
+        low = low + np.maximum(factors, 0) * floor + np.minimum(factors, 0) * LARGEST_SIZE
     return bool(np.all(low >= 0))
 
 
@@ -228,8 +230,8 @@ def constant_expression(array: np.ndarray) -> AffineExpression | None:
     if array.size > LARGEST:
         return None
     if array.dtype.kind == "f" and array.dtype.itemsize >= 2:
-        exact = EXACT.get(ir.DataType.from_numpy(array.dtype), 0)
-        if not (np.isfinite(array).all() and (array == np.trunc(array)).all() and (abs(array) <= exact).all()):
+        exact = EXACT.get(ir.DataType.from_numpy(array.dtype))
+        if exact is None or not ((array == np.trunc(array)) & (abs(array.astype(np.float64)) <= EXACT[ir.DataType.DOUBLE])).all():
             return None
         return AffineExpression(np.vectorize(int, otypes=[object])(array) if array.size else array.astype(object), {}, exact)
     return AffineExpression.of(array) if array.dtype in (np.int32, np.int64) else None

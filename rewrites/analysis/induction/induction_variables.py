@@ -45,10 +45,15 @@ class Counter:
 def trip_count(loop: Loop, opset: int) -> AffineExpression | None:
     """Return the number of steps of ``loop``, or None if it is unknown.
 
-    For a Loop, this is its limit if it never stops early. A negative limit means 0 steps.
+    For a Loop, this is its limit if it never stops early. A negative limit means 0 steps. Limits that are computed in float32 are
+    assumed to be exact, limits that are computed in float16 are not.
     """
     if isinstance(loop, LoopView):
-        return Integers(opset).scalar(loop.limit) if loop.limit is not None and loop.never_stops_early else None
+        if loop.limit is None or not loop.never_stops_early:
+            return None
+        limit = Integers(opset).scalar(loop.limit)
+        is_rounded = limit is not None and limit.number is None and (limit.exact_to or 1 << 24) < 1 << 24
+        return AffineExpression.symbol(loop.limit) if is_rounded else limit
     scan, steps = loop.scan_inputs[0], loop.steps
     if loop.batched:
         return None

@@ -15,6 +15,7 @@ from rewrites.analysis.dataflow import Domain
 from rewrites.analysis.induction.affine_expression import (
     INTEGERS,
     LARGEST,
+    LARGEST_SIZE,
     STEP,
     AffineExpression,
     at_least,
@@ -134,7 +135,7 @@ class IntegerDomain(Domain[AffineExpression]):
         node = value.producer()
         expression = None if node is None else self.transferred(node)
         if node is not None and expression is not None and expression.const.size <= LARGEST:
-            computed = node.op_type in ("Add", "Cast", "Mul", "Neg", "Sub")
+            computed = node.op_type in ("Add", "Cast", "Div", "Mul", "Neg", "Range", "Sub")
             if not computed or fits_type(expression, value.dtype):
                 return expression
         inside = self.body is not None and value.graph is self.body
@@ -165,7 +166,7 @@ class IntegerDomain(Domain[AffineExpression]):
     def bounds(self, node: ir.Node) -> list[Bounds] | None:
         """Return the bounds of the Slice ``node`` along each of its axes.
 
-        Return None if the bounds are unknown, or if the Slice has a step other than 1.
+        Return None if the bounds are unknown. The step must be 1, or so large that the Slice reads only the row at its start.
         """
         source, operands = node.inputs[0], [self.operand(node, index) for index in range(1, 5)]
         starts, ends, axes, steps = operands
@@ -175,10 +176,19 @@ class IntegerDomain(Domain[AffineExpression]):
         if any(operand is not None and operand.const.ndim != 1 for operand in operands[:3]):
             return None
         positions = np.arange(starts.const.size) if axes is None else axes.numbers
-        is_dense = steps is None or (not steps.terms and (steps.const == 1).all())
-        if positions is None or not is_dense or not starts.shape == ends.shape == positions.shape:
+        strides = np.ones(starts.shape, np.int64) if steps is None else steps.numbers
+        if positions is None or strides is None or not starts.shape == ends.shape == positions.shape == strides.shape:
             return None
-        return [Bounds(int(axis) % rank, starts.element(i), ends.element(i)) for i, axis in enumerate(positions)]
+        bounds = [Bounds(int(axis) % rank, starts.element(i), ends.element(i)) for i, axis in enumerate(positions)]
+        dense = [self._dense(bound, int(stride)) for bound, stride in zip(bounds, strides, strict=True)]
+        return [bound for bound in dense if bound is not None] if None not in dense else None
+
+    def _dense(self, bound: Bounds, stride: int) -> Bounds | None:
+        """Return bounds with step 1 that select the same rows, if the axis has a row at the start."""
+        if stride == 1:
+            return bound
+        is_one_row = stride >= LARGEST_SIZE and at_least(bound.end - bound.start, 1, self.steps)
+        return Bounds(bound.axis, bound.start, bound.start + 1) if is_one_row else None
 
     def size_of(self, value: ir.Value, axis: int) -> AffineExpression | None:
         """Return the size of ``value`` along ``axis``.

@@ -34,10 +34,21 @@ def _arithmetic(integers: IntegerDomain, node: ir.Node) -> AffineExpression | No
     return left + right if node.op_type == "Add" else left - right if node.op_type == "Sub" else left * right
 
 
+def _divided(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
+    """Return the expression of a Div by 1 or -1."""
+    left, right = integers.operand(node, 0), integers.scalar(node.inputs[1])
+    return None if left is None or right is None or right.number not in (1, -1) else left * right
+
+
 def _negated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
     """Return the expression of a Neg."""
     data = integers.operand(node, 0)
     return None if data is None else -data
+
+
+def _unchanged(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
+    """Return the expression of a Ceil or Floor: integers stay as they are."""
+    return integers.operand(node, 0)
 
 
 def _min_or_max(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
@@ -194,8 +205,10 @@ _TRANSFER: Mapping[str, Callable[[IntegerDomain, ir.Node], AffineExpression | No
     **dict.fromkeys(("Add", "Mul", "Sub"), _arithmetic),
     **dict.fromkeys(("Expand", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"), _rearranged),
     "Cast": _cast,
+    **dict.fromkeys(("Ceil", "Floor"), _unchanged),
     "Clip": _clipped,
     "Concat": _concatenated,
+    "Div": _divided,
     "Gather": _gather,
     "Max": _min_or_max,
     "Min": _min_or_max,

@@ -220,6 +220,34 @@ def test_as_many_steps_as_there_are_rows_scan_the_tensor_itself(size: int) -> No
     assert branch.node[0].input[-1] == "xs"
 
 
+TORCHSCRIPT_RANGE = "n = Shape (xs) T = Gather (n, zero) last = Sub (T, one) w = Sub (minus, last) f = Cast <to = {kind}> (w) down = Cast <to = {kind}> (minus) d = Div (f, down) r = Ceil (d) m = Cast <to = 7> (r)"
+"""The number of steps of range(T - 1, -1, -1), as TorchScript's exporter computes it."""
+
+
+def downward(kind: int) -> str:
+    return loop(
+        "k = Mul (i, minus) j = Add (last, k) x = Gather (xs, j) h1 = Add (h, x) y = Tanh (h)",
+        steps=None,
+        given="float[2] s, float[T,2] xs",
+        before=TORCHSCRIPT_RANGE.format(kind=kind),
+        weights="int64 zero = {0}, int64 one = {1}, int64 minus = {-1}",
+    ).replace(", int64 m) =>", ") =>")
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 5])
+def test_a_range_of_torchscript_that_counts_down_scans_the_tensor_in_reverse(size: int) -> None:
+    after, report = becomes(loop_to_scan, downward(onnx.TensorProto.FLOAT), T=size)
+    (branch,) = [a.g for a in after.graph.node[-1].attribute if a.name == "then_branch"]
+    assert branch.node[0].input[-1] == "xs"
+    assert "assumed to be exact, which holds up to 16777216" in report.loops[0].notes[0]
+
+
+def test_a_range_of_half_floats_is_not_known_to_be_exact() -> None:
+    after, _ = becomes(loop_to_scan, downward(onnx.TensorProto.FLOAT16), T=3)
+    (branch,) = [a.g for a in after.graph.node[-1].attribute if a.name == "then_branch"]
+    assert branch.node[-1].input[-1] != "xs"
+
+
 def test_a_count_that_is_one_at_least_needs_no_branch() -> None:
     text = loop(
         INSIDE,

@@ -11,7 +11,7 @@ from tests.rewrites.apply import prepared
 
 
 def value_of(nodes: str, given: str = "float[B,3,T] x") -> tuple[AffineExpression | None, ir.Value]:
-    weights = "int64 o = {0}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] minus = {-1}, int64[2] pair = {2, 0}, float half = {0.5}"
+    weights = "int64 o = {0}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] minus = {-1}, int64[2] pair = {2, 0}, float half = {0.5}, float down = {-1}, float[1] large = {1000000000}"
     ctx = prepared(f"g ({given}, int64 m) => (int64[K] y) <{weights}> {{ {nodes} y = Identity (v) }}", check=False)
     value = ctx.model.graph.outputs[0].producer().inputs[0]
     return Integers(ctx.opset).of(value), value
@@ -43,6 +43,11 @@ READ = {
     "n = Shape (x) k = Gather (n, zero) w = Add (k, k) q = Unsqueeze (w, zero) r = Mul (q, two) v = Reshape (r, minus)": "4*B + 0",
     "r = Transpose (x) n = Shape (r) k = Squeeze (a, zero) v = Reshape (k, minus)".replace("k = ", "a = Gather (n, zero) k = "): "1*T + 0",
     "f = Cast <to = 1> (m) c = Cast <to = 7> (f) v = Reshape (c, minus)": "1*m + 0",
+    "f = Cast <to = 1> (m) d = Div (f, down) g = Ceil (d) c = Cast <to = 7> (g) v = Reshape (c, minus)": "-1*m + 0",
+    "f = Cast <to = 1> (m) d = Div (f, half) g = Floor (d) v = Cast <to = 7> (g)": "1*v + 0",
+    "n = Shape <start = 0, end = 1> (x) f = Cast <to = 1> (n) g = Max (f, large) v = Cast <to = 7> (g)": "1000000000",
+    "f = Cast <to = 1> (m) g = Max (f, large) v = Cast <to = 7> (g)": "1*v + 0",
+    "f = Cast <to = 1> (one) g = Add (f, large) v = Cast <to = 7> (g)": "1*v + 0",
     "v = Size (x)": "1*v + 0",
     "n = Shape (x) v = Mul (n, n)": "?",
     "f = Cast <to = 1> (m) g = Mul (f, half) v = Cast <to = 7> (g)": "1*v + 0",
@@ -78,6 +83,8 @@ T = AffineExpression.symbol(Dim("T", ir.Value(name="x"), 0))
         (T - step(1, 1), T, True),
         (T - step(1, 2), T, False),
         (T - AffineExpression.of(1), T, True),
+        (-T + 10**9, None, True),
+        (-T + 10**9 - 1, None, False),
         (T - AffineExpression.of(1), None, False),
         (T - AffineExpression.of(2), T - AffineExpression.of(1), True),
         (AffineExpression.symbol(ir.Value(name="m")), None, False),
