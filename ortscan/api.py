@@ -24,10 +24,11 @@ from ortscan.pipeline.compare_with_original import compare, level_of, require_eq
 from ortscan.pipeline.on_difference import on_difference_of, verified
 from ortscan.pipeline.rewriting import Rewriting, Rewritten
 from ortscan.pipeline.self_check import self_checked
+from ortscan.pipeline.smaller_weights import with_smaller_weights
 from ortscan.report.outcome import Report, with_drawings
 from ortscan.soundness.new_fault import new_fault
 from ortscan.soundness.output_shapes import warn_of_redeclarations
-from ortscan.verb_options import OPTIMIZE_OPTIONS, REWRITING_OPTIONS, MigrateOptions, OpsetTarget
+from ortscan.verb_options import OPTIMIZE_OPTIONS, REWRITING_OPTIONS, MigrateOptions, OpsetTarget, check_max_error, check_weights
 from ortscan.verb_options import OptimizeOptions as Options
 from rewrites.base.errors import OptionError
 from rewrites.base.report import RewriteReport as Found
@@ -103,6 +104,7 @@ def optimize(model: Any, *, report: bool = False, **options: Any) -> Any:
     check_path(output := values["output"])
     check_flags(report=report)
     level, keep = level_of(values["verify"]), on_difference_of(values["on_difference"])
+    weights, max_error = check_weights(values["weights"]), check_max_error(values["max_error"])
     rewriting = Rewriting(model, **{name: options[name] for name in options if name in REWRITING_OPTIONS})
     started = time.monotonic()
     outcome = self_checked(rewriting)
@@ -111,6 +113,8 @@ def optimize(model: Any, *, report: bool = False, **options: Any) -> Any:
     with sealed(outcome.loaded) if outcome.is_touched else nullcontext():
         if level is not None:
             outcome = verified(rewriting, outcome, lambda it: compare(rewriting.model, it, level, spent, rewriting.sizes), keep)
+        if weights is not None:
+            outcome = with_smaller_weights(rewriting, outcome, weights, max_error)
         result = return_model(outcome.loaded, output)
         if not report:
             return result

@@ -17,7 +17,7 @@ __all__ = ["in_flags", "in_keywords", "keywords_text"]
 
 _FLAGS = {name: option.flags.split()[0] for name, option in REWRITING_OPTIONS.items()}
 _FLAGS |= {"inputs": "--inputs", "sizes": "--size", "on_difference": "--on-difference", "stop_after": "--stop-after"}
-_FLAGS |= {"time_limit": "--time-limit", "memory_limit": "--memory-limit"}
+_FLAGS |= {"weights": "--weights", "max_error": "--max-error", "time_limit": "--time-limit", "memory_limit": "--memory-limit"}
 _KEYWORDS = {flag: name for name, flag in _FLAGS.items()}
 _SUBJECT = re.compile(rf"^({'|'.join(_FLAGS)})(?=:| must | has | gives )")
 _ITEM = re.compile(r"^(inputs)\[('[^']*')\]")

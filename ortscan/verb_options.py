@@ -1,5 +1,7 @@
 """The options of ``optimize``, ``explain`` and ``migrate`` as types."""
 
+import math
+import numbers
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict
@@ -7,6 +9,9 @@ from typing import Annotated, Any, Literal, TypedDict
 from ortscan import option_texts as texts
 from ortscan.option_types import Option, options_of
 from ortscan.options import RewritingOptions
+from rewrites.base.errors import OptionError
+from rewrites.base.plain_text import shown
+from rewrites.base.weights_report import FORMATS
 
 __all__ = [
     "OPTIMIZE_OPTIONS",
@@ -21,7 +26,24 @@ __all__ = [
 OpsetTarget = Literal["auto", "latest"]
 _Verify = bool | Literal["quick", "full"]
 _OnDifference = Literal["raise", "keep"]
+_Weights = Literal["int8", "float16", "bfloat16"] | None
+MAX_ERROR = 0.01
+"""The largest error of smaller weights by default."""
 _Path = str | os.PathLike[str] | None
+
+
+def check_weights(value: Any) -> str | None:
+    """Return the option ``weights``. Raise OptionError if it is neither None nor the name of a format."""
+    if value is None or (isinstance(value, str) and value in FORMATS):
+        return value
+    raise OptionError(f"weights must be {', '.join(map(repr, FORMATS))} or None, not {shown(value)}.")
+
+
+def check_max_error(value: Any) -> float:
+    """Return the option ``max_error``. Raise OptionError unless it is a number of 0 or more."""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 <= float(value) < math.inf:
+        return float(value)
+    raise OptionError(f"max_error must be a number of 0 or more, not {shown(value)}.")
 
 
 class OptimizeOptions(RewritingOptions, total=False):
@@ -46,6 +68,31 @@ class OptimizeOptions(RewritingOptions, total=False):
             "changes that make a difference, with an `OrtscanWarning`",
             session=str,
             only_for_loops=True,
+        ),
+    ]
+    weights: Annotated[
+        _Weights,
+        Option(
+            None,
+            'store the float32 weights of products and recurrent nodes as `"int8"`, `"float16"` or `"bfloat16"` '
+            "([smaller weights](../how-to/smaller-weights.md)). The outputs then change by up to `max_error`",
+            "--weights int8|float16|bfloat16",
+            "store the float32 weights of products and recurrent nodes in fewer bits; the outputs then change by up to --max-error",
+            check=check_weights,
+            read=str,
+        ),
+    ]
+    max_error: Annotated[
+        float,
+        Option(
+            MAX_ERROR,
+            "the largest error that `weights` may make in an output, relative to the largest number of the output. Weights whose "
+            "error is larger stay float32",
+            "--max-error X",
+            f"the largest error that --weights may make, relative to the largest number of an output (default {MAX_ERROR:g}); "
+            "weights whose error is larger stay float32",
+            check=check_max_error,
+            read=texts.read_tolerance,
         ),
     ]
     time_limit: Annotated[

@@ -37,6 +37,7 @@ FLOORS = {
             "repair",
             "direction",
             "tidy",
+            "weights",
         ),
         "native",
         "migration",

@@ -20,7 +20,9 @@ from ortscan.cli.files import add_output, check_report, name_of
 from ortscan.cli.invocation import ExitCode, add_limits
 from ortscan.cli.options import add_checking, add_display, add_level, add_report, add_rewriting, rewriting
 from ortscan.cli.streams import show_progress
+from ortscan.cli.weights import with_smaller_weights
 from ortscan.cli.writing import checked_output, compare_with_original, write_model
+from ortscan.verb_options import OPTIMIZE_OPTIONS
 from rewrites.base.errors import VerificationFailed
 from rewrites.base.plain_text import one_line, sentence
 
@@ -39,7 +41,10 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     add_output(parser)
     parser.add_argument("--strict", action="store_true", help="if nothing changed, write nothing and exit with 4")
     add_report(parser)
-    add_rewriting(parser).add_argument("--list-passes", action=ListPasses, help="list the passes and exit")
+    options = add_rewriting(parser)
+    options.add_argument("--list-passes", action=ListPasses, help="list the passes and exit")
+    for name in ("weights", "max_error"):
+        OPTIMIZE_OPTIONS[name].add_to(options)
     group = add_checking(parser)
     add_level(group)
     group.add_argument(
@@ -84,6 +89,8 @@ def run(args: argparse.Namespace) -> int:
         loaded, report = without_differences(args)
         verification = compare_with_original(args, loaded)
     refuted = verification is not None and not verification.ok
+    if args.weights is not None and not refuted:
+        loaded, report = with_smaller_weights(args, loaded, report)
     unchanged = args.strict and not report.changed
     bench = measure_result(args, loaded, report, verification)
     slower = args.bench and bench is not None and bench.is_slower and not args.force

@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,7 +14,7 @@ from ortscan.modelio.data_files import DataFiles
 from ortscan.modelio.interface import Interface, contradicts, lacks_declared_sizes
 from ortscan.modelio.listed_weights import ListedWeights, list_weights, unlist_weights
 from ortscan.modelio.reading import PROTOBUF_LIMIT
-from ortscan.modelio.slots import tensor_slots
+from ortscan.modelio.slots import ir_with_own_tensors, tensor_slots
 from rewrites.base.errors import InvariantBroken
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "declare_negative_sizes_free",
     "reason_of",
     "redeclare",
+    "reopened",
     "restore_interface",
     "sealed",
     "settle_new_initializers",
@@ -97,6 +98,19 @@ def sealed(loaded: LoadedModel) -> Iterator[None]:
         yield
     finally:
         loaded.seal = None
+
+
+def reopened(loaded: LoadedModel) -> LoadedModel:
+    """Return an unsealed copy of a model, which may be changed.
+
+    ``loaded`` must not be used any more.
+    """
+    proto = None if loaded.seal is None else loaded.seal.proto
+    is_empty = proto is not None and not len(loaded.model.graph) and not loaded.model.graph.outputs
+    model = ir_with_own_tensors(proto) if proto is not None and is_empty else loaded.model
+    copy = replace(loaded, model=model, seal=None, judged=None, unchanged=None)
+    unsettle_initializers(copy)
+    return copy
 
 
 def _is_written(loaded: LoadedModel) -> bool:

@@ -30,6 +30,7 @@ class Answer:
         speedup: how much faster the result is; None if that was not measured.
         without_library: how much faster the result is without ortscan's library; None if it has no compiled loops.
         not_timed: why the result was not timed, or empty.
+        weights: the error that the format of the weights makes, or empty.
     """
 
     changed: bool
@@ -42,13 +43,17 @@ class Answer:
     speedup: Speedup | None = None
     without_library: Speedup | None = None
     not_timed: str = ""
+    weights: str = ""
 
     @classmethod
     def of(cls, report: RewriteReport, **facts: Any) -> "Answer":
         """Return the answer for ``report``. ``facts`` are the attributes that do not follow from the report."""
         fates = Counter(loop.fate for loop in report.loops)
         fallbacks = sum(loop.fallback for loop in report.loops)
-        return cls(report.changed, len(report.loops), fates["removed"], fates["compiled"], fallbacks, **facts)
+        smaller = report.weights
+        weights = f"{smaller.stored_as} weights, error {smaller.error_text}" if smaller is not None and smaller.stored else ""
+        counts = (len(report.loops), fates["removed"], fates["compiled"], fallbacks)
+        return cls(report.changed, *counts, weights=weights, **facts)
 
     @property
     def look(self) -> Literal["good", "some", "bad"]:
@@ -67,7 +72,7 @@ class Answer:
 
         An example is ``4.6 x faster (24.7 µs instead of 114 µs, T=64) · 1 of 1 loop gone · equal on 12 cases``.
         """
-        return " · ".join(filter(None, [self._gain(), self._loops(), self._equality(), self.not_timed]))
+        return " · ".join(filter(None, [self._gain(), self._loops(), self._equality(), self.weights, self.not_timed]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain data, with its line as ``text``."""
@@ -94,7 +99,7 @@ class Answer:
 
     def _equality(self) -> str:
         if self.outcome == "equal":
-            return f"equal on {counted(self.cases, 'case')}"
+            return f"equal on {counted(self.cases, 'case')}{' with float32 weights' if self.weights else ''}"
         if self.outcome == "inconclusive":
             return "not proven equal" if self.cases else "nothing could be compared"
         return "NOT equal" if self.outcome == "different" else self.outcome or ""
@@ -103,6 +108,7 @@ class Answer:
 def opening(answer: Answer, report: RewriteReport) -> list[str]:
     """Return the lines that a report starts with.
 
-    They are the answer, the sentences on recurrent nodes, and the messages on the whole model.
+    They are the answer, the sentences on recurrent nodes and weights, and the messages on the whole model.
     """
-    return [str(answer), *node_sentences(report), *report.messages]
+    weights = [] if report.weights is None else report.weights.sentences()
+    return [str(answer), *node_sentences(report), *weights, *report.messages]

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from rewrites.base.weights_report import WeightsReport
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = ["Advice", "Fired", "KernelGap", "LoopReport", "NodeReport", "PatchOutcome", "Reason", "RewriteReport"]
-
 
 Fate = Literal["removed", "compiled", "reduced", "rewritten", "kept"]
 
@@ -168,6 +169,7 @@ class RewriteReport:
         tied: True if outputs of bodies, branches or Scans were repaired because onnxruntime rejects the original outputs.
         kernel_gaps: Nodes without a kernel, if custom ops were allowed.
         changes: Patches of the complete model. They are numbered separately from ``patches``, the patches of loops.
+        weights: The weights that were stored in fewer bits, and the error that this makes. None if that was not requested.
     """
 
     loops: list[LoopReport] = field(default_factory=list)
@@ -187,13 +189,15 @@ class RewriteReport:
     tied: bool = False
     kernel_gaps: list[KernelGap] = field(default_factory=list)
     changes: list[Fired] = field(default_factory=list)
+    weights: WeightsReport | None = None
 
     @property
     def changed(self) -> bool:
         """Return True if the run changed the model. Without loops, tidying does not count."""
         has_patches = self.patches or any(self.loops or fired.rule == "decide-branches" for fired in self.changes)
         has_steps = self.flattened or self.migrated or self.fixed or self.unplanned or self.tied
-        return bool(has_patches or has_steps) or any(gap.fate != "kept" for gap in self.kernel_gaps)
+        is_smaller = self.weights is not None and self.weights.stored
+        return bool(has_patches or has_steps or is_smaller) or any(gap.fate != "kept" for gap in self.kernel_gaps)
 
     @property
     def loops_left(self) -> Sequence[LoopReport]:
@@ -213,7 +217,7 @@ class RewriteReport:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Self":
         """Return the report from ``plain``, the result of ``to_dict``."""
-        lists = {
+        parts = {
             "loops": [_loop(loop) for loop in plain["loops"]],
             "nodes": [NodeReport(**{**node, **_inner(node)}) for node in plain["nodes"]],
             "pairs": [NodeReport(**{**pair, **_inner(pair)}) for pair in plain["pairs"]],
@@ -221,18 +225,15 @@ class RewriteReport:
             "patches": _fired(plain["patches"]),
             "changes": _fired(plain["changes"]),
             "kernel_gaps": _all(KernelGap, plain["kernel_gaps"]),
+            "weights": None if plain["weights"] is None else WeightsReport.from_dict(plain["weights"]),
         }
         counts = {name: Counter(plain[name]) for name in ("operators_before", "operators_after")}
-        return cls(**{**plain, **counts, **lists})
+        return cls(**{**plain, **counts, **parts})
 
 
 def _loop(entry: Mapping[str, Any]) -> LoopReport:
-    return LoopReport(**{**entry, **_inner(entry), "advice": [_advice(advice) for advice in entry["advice"]]})
-
-
-def _advice(entry: Mapping[str, Any]) -> Advice:
-    seconds = entry["seconds"]
-    return Advice(**{**entry, "seconds": None if seconds is None else tuple(seconds)})
+    advice = [Advice(**{**each, "seconds": each["seconds"] and tuple(each["seconds"])}) for each in entry["advice"]]
+    return LoopReport(**{**entry, **_inner(entry), "advice": advice})
 
 
 def _inner(entry: Mapping[str, Any]) -> dict[str, Any]:
