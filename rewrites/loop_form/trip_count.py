@@ -6,6 +6,10 @@
 Conditions: the body's condition is an And of comparisons. Each compares an affine expression of the step number (an induction
 variable) with an integer known before the loop. The loop has a trip count, or the condition becomes false at some step.
 
+If the And has other operands too, they remain the condition. The trip count is then a constant, the largest number of steps:
+
+    Loop(, c0, h0) body(i, c, h) => (And(i + 1 < 200, g(h)), f(h))    ->    Loop(200, c0, h0) body(i, c, h) => (g(h), f(h))
+
 Comparisons of floats are supported if the floats represent the integers exactly. For constant bounds, the rule proves this. If only
 the start or the bound is constant, the rule assumes for float32 that the numbers are exact, and a note in the report says that this
 holds up to 2 ** 24 steps. It does not assume this for float16, nor for float32 induction variables, which stop growing at 2 ** 24.
@@ -52,14 +56,14 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if not isinstance(loop, LoopView) or loop.never_stops_early:
         return NOTHING_HERE
     outside, inside = Integers(ctx.opset), integers_of(loop, ctx.opset, any_rank=True)
-    bounds = _bounds(loop, inside)
+    bounds, others = _bounds_and_others(loop, inside)
     limit = None if loop.limit is None else outside.scalar(loop.limit)
     if limit is not None and limit.number is not None and limit.number >= _UNBOUNDED:
         limit = None
-    if bounds is None or (not bounds and limit is None):
+    initial = True if others else _initial_condition(loop.condition, outside)
+    constant_count = _constant_trip_count(limit, bounds, initial) if bounds or limit is not None else None
+    if (not bounds and (others or limit is None)) or (others and constant_count is None):
         return NotApplicable("LOOP-CONDITION", "the condition depends on more than the step number", silent=True)
-    initial = _initial_condition(loop.condition, outside)
-    constant_count = _constant_trip_count(limit, bounds, initial)
     compared = [*(bound.margin for bound in bounds), *(initial if isinstance(initial, list) else [])]
     rounded = [margin.exact_to for margin in compared if margin.exact_to is not None]
     notes = []
@@ -79,10 +83,11 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
             else _emit_trip_count(build, loop, limit, bounds, initial)
         )
         build.insert_before(loop.node)
-        set_trip_count(loop, count, ctx)
+        set_trip_count(loop, count, ctx, others)
         return [loop.node]
 
-    return Patch("moved the condition, which counts steps, into the trip count", edit, tuple(notes))
+    whole = "moved the condition, which counts steps, into the trip count"
+    return Patch(f"found that the loop runs at most {constant_count} steps" if others else whole, edit, tuple(notes))
 
 
 def _may_cancel(margin: AffineExpression) -> bool:
@@ -91,20 +96,19 @@ def _may_cancel(margin: AffineExpression) -> bool:
     return len(free) > 1 or any(margin.factor(key) < 0 for key in free)
 
 
-def _bounds(loop: LoopView, inside: Integers) -> list[_Bound] | None:
-    """Return the comparisons in the condition of ``loop``; None if one of them is unsupported."""
-    bounds = []
+def _bounds_and_others(loop: LoopView, inside: Integers) -> tuple[list[_Bound], list[ir.Value]]:
+    """Return the bounds in the condition of ``loop``, and the other operands of its And."""
+    bounds, others = [], []
     for part in _conjuncts(loop.condition_out):
         if part is loop.condition_in or const_scalar(part) is True:
             continue
         margin = inside.positive_if_true(part)
-        if margin is None or margin.const.size != 1:
-            return None
-        slope = -margin.factor(STEP)
-        if slope < 1:
-            return None
-        bounds.append(_Bound(margin.reshaped(()).without(STEP), slope))
-    return bounds
+        slope = 0 if margin is None or margin.const.size != 1 else -margin.factor(STEP)
+        if margin is not None and slope >= 1:
+            bounds.append(_Bound(margin.reshaped(()).without(STEP), slope))
+        elif part is not None:
+            others.append(part)
+    return bounds, others
 
 
 def _conjuncts(value: ir.Value | None) -> list[ir.Value | None]:

@@ -121,6 +121,46 @@ def test_counting_in_floats_is_noted_where_the_bound_is_not_known() -> None:
     assert "exact, which holds up to 16777216" in report.loops[0].notes[0]
 
 
+SETTLED = "r = ReduceMax <keepdims = 0> (h1) go = Less (r, five__)"
+
+
+def test_a_bound_beside_another_condition_becomes_the_trip_count() -> None:
+    becomes(
+        [trip_count, dead_code],
+        loop(f"{INSIDE} {SETTLED} a = Less (i, five) c1 = And (a, go)", go_on="", steps=1 << 62, weights=CONSTANTS),
+        """g (float[2] s, float[3,2] xs) => (float[2] z, float[N,2] ys) <int64 n = {6}, float five__ = {5}> {
+            z, ys = Loop <body = b (i, c, h) => (c1, h1, y) {
+                h1 = Add (h, h)  y = Tanh (h)  r = ReduceMax <keepdims = 0> (h1)  go = Less (r, five__)  c1 = Identity (go)
+            }> (n, , s) }""",
+        feeds={"s": np.array([0.5, 0.4], np.float32), "xs": np.zeros((3, 2), np.float32)},
+    )
+
+
+@pytest.mark.parametrize("start", [0.01, 1, 9])
+@pytest.mark.parametrize(
+    "go_on",
+    [
+        "a = Less (i, five) b = And (a, go) w = Reshape (b, zeros) d = And (c, w) c1 = Reshape (d, none)",
+        "a = Less (i, five) b = LessOrEqual (i, two) w = And (a, b) d = And (go, w) g = Less (r, most) c1 = And (g, d)",
+    ],
+)
+def test_the_other_conditions_still_end_the_loop(go_on: str, start: float) -> None:
+    weights = f"{CONSTANTS}, int64[1] zeros = {{1}}, int64[0] none = {{}}, float most = {{100}}"
+    text = loop(f"{INSIDE} {SETTLED} {go_on}", go_on="", steps=1 << 62, weights=weights)
+    becomes(trip_count, text, feeds={"s": np.array([start, 0], np.float32), "xs": np.zeros((3, 2), np.float32)})
+
+
+@pytest.mark.parametrize("bound", ["a = Less (i, n)", "j = Neg (i) a = Less (j, five)", "a = Less (i, five) go = Less (i, n)"])
+def test_a_bound_that_is_not_known_stays_beside_another_condition(bound: str) -> None:
+    other = "" if "go =" in bound else SETTLED
+    stays(
+        trip_count,
+        loop(
+            f"{INSIDE} {other} {bound} e = Or (go, c) c1 = And (a, e)", go_on="", steps=None, weights=CONSTANTS, given=FED["given"]
+        ),
+    )
+
+
 UNCOUNTED = {
     "a state": "f = ReduceSum <keepdims = 0> (h) c1 = Less (f, five__)",
     "a fed bound that changes": "f = Cast <to = 7> (h) k = ReduceMax <keepdims = 0> (f) c1 = Less (i, k)",

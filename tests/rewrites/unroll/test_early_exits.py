@@ -46,6 +46,9 @@ SPELLINGS = {
         stop="s = ReduceSum <keepdims = 1> (h1) c1 = Less (s, x0)", given="(k, begin, h0)", flag="bool[1]"
     ),
     "or by the count of its steps": stopping(stop=f"{STOP.replace('c1', 'few')} f = Less (i, two) c1 = And (few, f)"),
+    "or by a count that only the condition has": stopping(
+        stop=f"{STOP.replace('c1', 'few')} f = Less (i, two) c1 = And (few, f)", limit="9223372036854775807"
+    ),
     "before it is infinite": stopping(inside="d = Mul (h, h) e = Exp (d) f = Exp (e) h1 = Add (f, x)"),
 }
 
