@@ -94,8 +94,7 @@ bool pack_within_bounds(const plan *p, const resolved *z, int32_t i, fault *why)
   return reaches(z->sizes[k.offset], dims, strides, 2, z->input_rows[k.input]) || refuse(why, "pack %d reaches outside its input", (int)i);
 }
 
-// Compute the dims that an instruction iterates over for an operand.
-static void walked(const resolved *z, const instruction_words *w, int k, int64_t *dims) {
+void dims_of_operand(const resolved *z, const instruction_words *w, int k, int64_t *dims) {
   operation op = operation_of(w->op);
   for (int d = 0; d < AXES; d++) dims[d] = z->sizes[w->dims[d]];
   if (op.family == REDUCTION && k == 0) dims[3] = 1;
@@ -128,7 +127,7 @@ static bool check_instruction(const plan *p, const resolved *z, int32_t i, fault
     if (o->value == NO_VALUE) continue;
     value_words v = p->values[o->value];
     int64_t over[AXES], strides[AXES];
-    walked(z, w, k, over);
+    dims_of_operand(z, w, k, over);
     for (int d = 0; d < AXES; d++) strides[d] = z->sizes[o->strides[d]];
     if (v.kind == PACK) {
       pack_words b = p->packs[v.index];

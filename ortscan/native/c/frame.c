@@ -2,6 +2,7 @@
 #include "growth.h"
 #include "program.h"
 #include "tasks.h"
+#include "written.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +105,7 @@ bool frame_ready(frame *f, const int64_t *symbols, fault *why) {
     f->tasks[i].failed = &f->failed, f->tasks[i].number = i + 1;
   }
   if (!program_make(f, why)) return false;
+  f->clears = !writes_before_reading(p, &f->sizes);
   f->ready = true;
   return true;
 }

@@ -36,6 +36,7 @@ typedef struct {
   const plan *plan;
   const isa *set;
   bool ready;
+  bool clears; // a run sets its memory to 0 first, because it may leave some unwritten
   int32_t failed; // the instruction, counted from 1, with an index out of range or a zero divisor; 0 if none
   int64_t *symbols;
   resolved sizes;

@@ -11,6 +11,9 @@ typedef struct {
 // Compute all sizes; their absolute values are at most MOST_ELEMENTS. `symbols` are dims of inputs.
 bool resolve(const plan *p, const int64_t *symbols, resolved *z, fault *why);
 
+// Compute the dims that an instruction iterates over for an operand.
+void dims_of_operand(const resolved *z, const instruction_words *w, int k, int64_t *dims);
+
 // Prove that no access leaves its value, the value's storage or the workspace.
 bool within_bounds(const plan *p, const resolved *z, fault *why);
 bool pack_within_bounds(const plan *p, const resolved *z, int32_t pack, fault *why);

@@ -87,6 +87,17 @@ void run_place(frame *f, const run_data *d, int64_t t) {
   }
 }
 
+static void clear(void *data, int64_t bytes) {
+  if (bytes) memset(data, 0, (size_t)bytes);
+}
+
+void run_clear_rows(const frame *f, const run_data *d, int64_t first, int64_t count) {
+  for (int32_t i = 0; i < f->plan->n_outputs && f->clears; i++) {
+    const int64_t row = f->sizes.output_rows[i] * bytes_of(f->plan->outputs[i].type);
+    clear((char *)d->outputs[f->plan->n_states + i] + first * row, count * row);
+  }
+}
+
 static void copy(void *to, const void *from, int64_t bytes) {
   if (bytes) memcpy(to, from, (size_t)bytes);
 }
@@ -94,6 +105,7 @@ static void copy(void *to, const void *from, int64_t bytes) {
 void run_begin(frame *f, const run_data *d) {
   const plan *p = f->plan;
   f->failed = 0;
+  for (int32_t i = 0; i < p->n_regions && f->clears; i++) clear(f->regions[i].at, f->regions[i].bytes);
   for (int32_t i = 0; i < p->n_packs; i++)
     if (!f->shared[i]) pack_matrix(d->inputs[p->packs[i].input], p->inputs[p->packs[i].input].type, &f->sizes, p->packs[i], f->packs[i]);
   for (int32_t i = 0; i < p->n_states; i++)
@@ -134,6 +146,7 @@ bool frame_run(frame *f, const run_data *d, fault *why) {
   const plan *p = f->plan;
   const bool first_alone = run_first_alone(p);
   run_begin(f, d);
+  run_clear_rows(f, d, 0, d->steps);
   for (int64_t t = 0, count; t < d->steps; t += count) {
     count = d->steps - t;
     if (t == 0 && first_alone) count = 1;

@@ -8,6 +8,9 @@ void run_begin(frame *f, const run_data *d);
 // Set all addresses for step t.
 void run_place(frame *f, const run_data *d, int64_t t);
 
+// Set rows of the stacked outputs to 0, if the plan may leave some unwritten.
+void run_clear_rows(const frame *f, const run_data *d, int64_t first, int64_t count);
+
 // Run this number of steps.
 void run_steps(const frame *f, int64_t count);
 

@@ -49,6 +49,7 @@ bool frame_run_until(frame *f, run_data *d, void **stacked, int64_t limit, fault
     if (!placed || (t == 1 && first_alone)) run_place(f, d, t);
     placed = true;
     f->step_number = t;
+    run_clear_rows(f, d, t, 1);
     run_steps(f, 1);
     if (f->failed) return run_went_well(f, why);
     if (!grows(f->plan)) continue;
