@@ -24,13 +24,14 @@ static int64_t lay_out(record *r) {
   return total;
 }
 
-// Return the marks of a value, or null if it is complete before the step.
-static uint8_t *marks_of(const record *r, int32_t value) {
+// Return the marks of a value, or null if it is complete before the step. `blocks`: old states have the marks of the new ones.
+static uint8_t *marks_of(const record *r, int32_t value, bool blocks) {
   const value_words v = r->plan->values[value];
   const int64_t offset = r->sizes->sizes[v.offset];
+  if (blocks != (v.kind == OLD)) return 0;
   switch (v.kind) {
     case STACKED: return r->marks + r->outputs[v.index] + offset;
-    case NEW: {
+    case OLD: case NEW: {
       const state_words s = r->plan->states[v.index];
       return r->marks + (s.storage == ROWS_OF_AN_OUTPUT ? r->outputs[s.place] : r->states[v.index]) + offset;
     }
@@ -52,21 +53,23 @@ static bool visit_row(uint8_t *marks, int64_t count, int64_t stride, bool write)
 // Do this for all rows. An operand that is indexed has an additional axis.
 static bool visit(uint8_t *marks, const int64_t *dims, const int64_t *strides, int axes, bool write) {
   if (axes == 1) return visit_row(marks, *dims, *strides, write);
-  const int64_t count = *strides || !*dims ? *dims : 1; // a repeated row is visited once
+  const int64_t count = *strides ? *dims : 1; // a repeated row is visited once
   bool good = true;
   for (int64_t i = 0; i < count && good; i++) good = visit(marks + i * *strides, dims + 1, strides + 1, axes - 1, write);
   return good;
 }
 
-static bool follow_operand(const record *r, const instruction_words *w, int k) {
+static bool follow_operand(const record *r, const instruction_words *w, int k, bool blocks) {
   const operand_words *o = w->operand + k;
-  uint8_t *marks = o->value == NO_VALUE ? 0 : marks_of(r, o->value);
+  uint8_t *marks = o->value == NO_VALUE ? 0 : marks_of(r, o->value, blocks);
   const bool indexed = indexed_operand(w->op) == k;
   if (!marks || (indexed && k == 0)) return true; // whatever is written by indices does not count as written
   int64_t dims[1 + AXES], strides[1 + AXES];
   dims_of_operand(r->sizes, w, k, dims + 1);
   for (int d = 0; d < AXES; d++) strides[1 + d] = r->sizes->sizes[o->strides[d]];
   dims[0] = indexed ? r->sizes->sizes[w->m] : 1, strides[0] = indexed ? r->sizes->sizes[w->n] : 0;
+  for (int d = 0; d <= AXES; d++)
+    if (!dims[d]) return true;
   return visit(marks + r->sizes->sizes[o->offset], dims, strides, 1 + AXES, k == 0);
 }
 
@@ -78,14 +81,30 @@ static bool is_empty(const resolved *z, const instruction_words *w) {
   return empty || (family == PRODUCT && (!z->sizes[w->m] || !z->sizes[w->n]));
 }
 
+static bool follow_instruction(const record *r, const instruction_words *w, bool blocks) {
+  bool good = true;
+  for (int k = w->operands - 1; k >= 0 && good && !is_empty(r->sizes, w); k--) good = follow_operand(r, w, k, blocks);
+  return good;
+}
+
+// A phase runs for all steps of a block. Its old states of the later steps are the new states of the earlier ones, which this phase or an
+// earlier one must have written.
+static bool follow_phase(const record *r, phase_words phase) {
+  const instruction_words *first = r->plan->instructions + phase.first;
+  const bool blocks = r->plan->block > 1;
+  bool good = true;
+  for (int32_t i = 0; i < phase.count && good; i++) {
+    if (blocks && !phase.stepwise) good = follow_instruction(r, first + i, true);
+    good = good && follow_instruction(r, first + i, false);
+  }
+  for (int32_t i = 0; i < phase.count && good && blocks && phase.stepwise; i++) good = follow_instruction(r, first + i, true);
+  return good;
+}
+
 static bool follow(const record *r) {
   const plan *p = r->plan;
-  for (int32_t i = 0; i < p->n_instructions; i++) {
-    const instruction_words *w = p->instructions + i;
-    if (is_empty(r->sizes, w)) continue;
-    for (int k = w->operands - 1; k >= 0; k--)
-      if (!follow_operand(r, w, k)) return false;
-  }
+  for (int32_t i = 0; i < p->n_phases; i++)
+    if (!follow_phase(r, p->phases[i])) return false;
   bool complete = !memchr(r->marks, 0, (size_t)r->stacked);
   for (int32_t i = 0; i < p->n_states; i++)
     if (p->states[i].storage == TWO_ROWS) complete = complete && !memchr(r->marks + r->states[i], 0, (size_t)r->sizes->new_rows[i]);

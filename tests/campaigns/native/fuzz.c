@@ -1,6 +1,6 @@
 // Damages valid plans and runs what is still accepted: fuzz FILE SEED ROUNDS, or of recurrent nodes fuzz cells SEED ROUNDS.
 // The file holds plans, each after its number of bytes.
-// Built with sanitizers, which end it where a plan reaches outside anything.
+// Built with sanitizers, which end it where a plan reaches outside anything. It also ends if two runs of a plan differ.
 #include "growth.h"
 #include "loop.h"
 #include "run.h"
@@ -81,7 +81,27 @@ static bool make_outputs(const frame *f, int32_t count, int64_t steps, void **ou
   return good;
 }
 
-static bool run(loop *l, tensor *inputs, int64_t steps) {
+// Add to a hash of all results.
+static void add_bytes(uint64_t *hash, const void *data, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i++) *hash = (*hash ^ ((const unsigned char *)data)[i]) * 0x100000001B3u;
+}
+
+static void add_results(const frame *f, void *const *outputs, int64_t steps, uint64_t *hash) {
+  const plan *p = f->plan;
+  for (int32_t i = first_output(p); i < p->n_states; i++) add_bytes(hash, outputs[i], f->sizes.input_rows[i] * bytes_of(p->inputs[i].type));
+  for (int32_t i = 0; i < p->n_outputs; i++) add_bytes(hash, outputs[p->n_states + i], steps * f->sizes.output_rows[i] * bytes_of(p->outputs[i].type));
+}
+
+// Change what the run leaves in the memory that the next run takes.
+static void soil(frame *f) {
+  for (int32_t i = 0; i < f->plan->n_regions; i++)
+    if (f->regions[i].data) memset(f->regions[i].at, 0x3D, (size_t)f->regions[i].bytes);
+  for (int32_t i = 0; i < f->plan->n_outputs; i++)
+    if (f->stacks[i].data) memset(f->stacks[i].data, 0x3D, (size_t)f->stacks[i].bytes);
+}
+
+// Run once; `hash`: of the results, or 0 if the run fails.
+static bool run(loop *l, tensor *inputs, int64_t steps, uint64_t *hash) {
   const plan *p = l->plan;
   const int32_t n_outputs = p->n_states + p->n_outputs;
   fault why;
@@ -92,13 +112,17 @@ static bool run(loop *l, tensor *inputs, int64_t steps) {
   const bool is_loop = p->form == LOOP_FORM;
   if (good && !is_loop) good = make_outputs(f, n_outputs, steps, outputs);
   run_data d = {data, outputs, steps};
+  *hash = 0;
   if (good && is_loop) {
     void **stacked = outputs + p->n_states;
-    if (frame_run_until(f, &d, stacked, steps, &why) && make_outputs(f, p->n_states, d.steps, outputs)) run_finish(f, &d);
+    if (frame_run_until(f, &d, stacked, steps, &why) && make_outputs(f, p->n_states, d.steps, outputs)) {
+      run_finish(f, &d);
+      add_results(f, outputs, d.steps, hash);
+    }
     for (int32_t i = 0; i < p->n_outputs; i++) stacked[i] = 0; // the frame's
-  } else if (good)
-    frame_run(f, &d, &why);
-  if (f) loop_end(l, f);
+  } else if (good && frame_run(f, &d, &why))
+    add_results(f, outputs, steps, hash);
+  if (f) soil(f), loop_end(l, f);
   for (int32_t i = 0; i < n_outputs; i++) free(outputs[i]);
   free(outputs);
   free(data);
@@ -142,8 +166,13 @@ static int attempt(const void *bytes, size_t count) {
   loop *l = loop_new(bytes, count, constants, p->n_inputs, &why);
   if (l) {
     result = 1;
+    uint64_t hashes[2] = {0};
     for (int again = 0; again < 2 && made; again++)
-      if (run(l, inputs, 0)) result = 2;
+      if (run(l, inputs, 0, hashes + again)) result = 2;
+    if (result == 2 && hashes[0] != hashes[1]) {
+      fprintf(stderr, "a run returned what another one left in memory\n");
+      abort();
+    }
   }
   loop_free(l);
   for (int32_t i = 0; i < p->n_inputs; i++) free(inputs[i].data);

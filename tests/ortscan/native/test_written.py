@@ -14,6 +14,7 @@ from rewrites.native.plan import ONE, Phase, Plan, Storage
 from tests.support.native_plans import outputs_of, plan_session
 from tests.support.sample_plans import counting, recurrence
 
+
 def partly_stacked(plan: Plan) -> Plan:
     """Return the plan, with the last instruction writing only the first element of each row."""
     *others, last = plan.instructions
