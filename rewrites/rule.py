@@ -21,9 +21,12 @@ __all__ = ["NOTHING_HERE", "NotApplicable", "Patch", "Rule", "Subject", "Use", "
 
 S = TypeVar("S")
 
-Subject = Literal["loop", "recurrent node", "absent node", "written-out steps", "pair", "guarded node", "If", "model"]
-"""The subject of a rule: a Scan or Loop; an RNN, GRU or LSTM; a recurrent node that the target lacks; unrolled steps; two
-recurrent nodes of opposite directions; a node on which onnxruntime may crash, such as an Einsum; an If; the whole model."""
+Subject = Literal[
+    "loop", "recurrent node", "absent node", "written-out steps", "prefix tree", "pair", "guarded node", "If", "model"
+]
+"""The subject of a rule: a Scan or Loop; an RNN, GRU or LSTM; a recurrent node that the target lacks; unrolled steps; nodes that
+compute all prefixes without a loop; two recurrent nodes of opposite directions; a node on which onnxruntime may crash, such as an
+Einsum; an If; the whole model."""
 
 Use = Literal["default", "always", "asked"]
 """When a rule is used: unless the caller skips it (default), always, or only if the caller names it (asked)."""

@@ -24,11 +24,11 @@ from rewrites.driver.loop_reports import describe_loop
 from rewrites.driver.model_changes import flatten_ifs
 from rewrites.driver.prepare import has_absent_nodes, has_loops, infer_again, name_free_dims, prepare
 from rewrites.driver.recurrent_nodes import model_may_need_rule
+from rewrites.driver.rolling import may_roll_up
 from rewrites.driver.tidying import tidy
 from rewrites.graph.context import Context, Options
 from rewrites.graph.values import static_dims
 from rewrites.graph.walk import all_nodes
-from rewrites.loop_form.written_out.chains import may_have_unrolled_steps
 from rewrites.native.operator_names import DOMAIN
 from rewrites.ops.rnn.recurrent_node import is_recurrent
 from rewrites.python_ops.put_calls import place_python_ops
@@ -235,9 +235,9 @@ def _clean_up_and_learn(ctx: Context) -> bool:
 def _has_nodes_to_change(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
     """Return True if ``rules`` may change nodes of a model that has no loops.
 
-    Rules may roll up unrolled steps into a loop. They may also change, reverse or pair recurrent nodes, or guard them by an If.
+    Rules may roll up steps or a prefix tree. They may also change, reverse or pair recurrent nodes, or guard them by an If.
     """
-    if any(rule.subject == "written-out steps" for rule in rules) and may_have_unrolled_steps(model):
+    if may_roll_up(model, rules):
         return True
     recurrent = [node for node in all_nodes(model.graph) if is_recurrent(node)]
     if not recurrent:

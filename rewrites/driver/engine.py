@@ -12,7 +12,7 @@ from rewrites.driver.applying import Applying, try_rule
 from rewrites.driver.loop_engine import LoopEngine
 from rewrites.driver.loop_reports import close_reports, report_new_loops, report_recurrent_nodes, report_remaining_nodes
 from rewrites.driver.recurrent_nodes import change_recurrent_nodes, join_directions, replace_by_library_cells
-from rewrites.driver.rolling import roll_up_steps
+from rewrites.driver.rolling import ROLLED_SUBJECTS, roll_up_steps
 from rewrites.driver.unshielded import CrashCandidates
 from rewrites.graph.context import Context
 from rewrites.graph.marks import REPORT
@@ -58,7 +58,7 @@ def rewrite(
     report = RewriteReport(operators_before=count_operators(ctx.model.graph), opset=ctx.opset)
     applying = Applying(ctx, report, stop_after, debug)
     crash_candidates = CrashCandidates.of(ctx.model.graph)
-    rolling = [rule for rule in rules if rule.subject == "written-out steps"]
+    rolling = [rule for rule in rules if rule.subject in ROLLED_SUBJECTS]
     roll_up_steps(applying, rolling)
     if clean is not None:
         clean(ctx)

@@ -3,27 +3,45 @@
 After the rules, ``not_worth_rolling`` finds the Scans that brought no gain.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import onnx_ir as ir
 
 from rewrites.base.report import LoopReport, RewriteReport
 from rewrites.driver.applying import Applying, try_rule
+from rewrites.graph.context import Context
 from rewrites.graph.marks import REPORT
-from rewrites.loop_form.written_out.chains import Chain, chains_in, tensors_without_rank
+from rewrites.loop_form.prefix_trees.trees import PrefixTree, may_have_prefix_trees, prefix_trees_in
+from rewrites.loop_form.written_out.chains import Chain, chains_in, may_have_unrolled_steps, tensors_without_rank
 from rewrites.rule import Patch, Rule
 
-__all__ = ["not_worth_rolling", "roll_up_steps"]
+ROLLED_SUBJECTS = ("written-out steps", "prefix tree")
+"""The subjects that become Scans before the rules on loops are tried."""
+
+__all__ = ["ROLLED_SUBJECTS", "may_roll_up", "not_worth_rolling", "roll_up_steps"]
+
+
+def may_roll_up(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
+    """Return True if ``rules`` may replace nodes of the main graph by a Scan.
+
+    Shapes need not be inferred yet.
+    """
+    subjects = {rule.subject for rule in rules}
+    return ("written-out steps" in subjects and may_have_unrolled_steps(model)) or (
+        "prefix tree" in subjects and may_have_prefix_trees(model.graph)
+    )
 
 
 def roll_up_steps(applying: Applying, rules: Sequence[Rule[Any]]) -> None:
-    """Replace each chain of unrolled steps by a Scan, and add a report on the Scan.
+    """Replace each chain of unrolled steps and each prefix tree by a Scan, and add a report on the Scan.
 
-    Skip a chain if ``ctx.written_out`` contains its name.
+    Skip a chain or tree if ``ctx.written_out`` contains its name.
     """
     ctx = applying.ctx
     seen = set(ctx.written_out)
     for rule in rules:
-        while not applying.is_over and _roll_up_next_chain(rule, seen, applying):
+        while not applying.is_over and _roll_up_next(rule, seen, applying):
             pass
     for value, count in tensors_without_rank(ctx.model.graph) if rules else ():
         message = f"{count} rows of '{value.name}' are read one by one, perhaps by unrolled steps: declare its rank to find these"
@@ -31,22 +49,34 @@ def roll_up_steps(applying: Applying, rules: Sequence[Rule[Any]]) -> None:
             applying.report.messages.append(message)
 
 
-def _roll_up_next_chain(rule: Rule[Chain], seen: set[str], applying: Applying) -> bool:
+def _roll_up_next(rule: Rule[Any], seen: set[str], applying: Applying) -> bool:
     ctx = applying.ctx
-    for chain in chains_in(ctx.model.graph, ctx.opset):
-        where = chain.where
+    for subject, size in _subjects(rule, ctx):
+        where = subject.where
         if where in seen:
             continue
         seen.add(where)
-        outcome = try_rule(rule, chain, where, ctx)
+        outcome = try_rule(rule, subject, where, ctx)
         if isinstance(outcome, Patch):
-            size = len(chain.packs)
-            entry = LoopReport(where, "Scan", chain.steps, size, size)
+            entry = LoopReport(where, "Scan", subject.steps, size, size)
             for scan in applying.apply(rule, entry, outcome):
                 REPORT.put(scan, entry)
             applying.report.loops.append(entry)
             return True
+        message = f"{where} stay as they are ({outcome.code}): {outcome.detail}"
+        if not outcome.silent and message not in applying.report.messages:
+            applying.report.messages.append(message)
     return False
+
+
+def _subjects(rule: Rule[Any], ctx: Context) -> Iterator[tuple[Chain | PrefixTree, int]]:
+    """Yield the subjects of ``rule``, each with the number of nodes of one step."""
+    if rule.subject == "prefix tree":
+        for tree in prefix_trees_in(ctx.model.graph, ctx.opset, ctx.options.fast_math):
+            yield tree, sum(len(tree.terms(source)) for source in tree.states)
+    else:
+        for chain in chains_in(ctx.model.graph, ctx.opset):
+            yield chain, len(chain.packs)
 
 
 def not_worth_rolling(report: RewriteReport, rules: Sequence[Rule[Any]]) -> set[str]:
@@ -58,7 +88,7 @@ def not_worth_rolling(report: RewriteReport, rules: Sequence[Rule[Any]]) -> set[
     * It was unrolled again.
     * The whole model has at least as many nodes as before all rules.
     """
-    rolling = {rule.name for rule in rules if rule.subject == "written-out steps"}
+    rolling = {rule.name for rule in rules if rule.subject in ROLLED_SUBJECTS}
     unrolling = {rule.name for rule in rules if rule.phase == "unroll"}
     rolled = [entry for entry in report.loops if any(fired.rule in rolling for fired in entry.fired)]
     has_no_gain = report.operators_after.total() >= report.operators_before.total()

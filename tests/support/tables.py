@@ -69,7 +69,8 @@ def rules() -> str:
         "* *absent node*: a recurrent node that the target lacks\n"
         "* *pair*: two recurrent nodes that read the same sequence in opposite directions\n"
         "* *guarded node*: a node that crashes onnxruntime on some empty inputs\n"
-        "* *written-out steps*: nodes that repeat the same step, because the exporter unrolled a loop\n\n"
+        "* *written-out steps*: nodes that repeat the same step, because the exporter unrolled a loop\n"
+        "* *prefix tree*: nodes that compute all prefixes of an operator without a loop\n\n"
         f"The order is:\n\n{order}",
     ]
     for phase in dict.fromkeys(rule.phase for rule in RULES):

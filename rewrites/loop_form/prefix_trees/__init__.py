@@ -1,0 +1,3 @@
+"""Finds prefix trees: nodes that compute all prefixes of an associative operator, without a loop."""
+
+__all__: list[str] = []
