@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 from ortscan.verb_options import OPTIMIZE_OPTIONS
 
-__all__ = ["LEAST_STEPS", "Node", "Outline", "fields_of", "may_be_changed", "varint_at", "outline_of"]
+__all__ = ["LEAST_STEPS", "NOT_IN_TREES", "Node", "Outline", "fields_of", "may_be_changed", "varint_at", "outline_of"]
 
-LEAST_STEPS = 4
-"""A copy of ``rewrites.loop_form.written_out.chains.LEAST_STEPS``, whose import takes half a second."""
+LEAST_STEPS, _LEAST_LEVELS = 4, 3
+NOT_IN_TREES = frozenset({b"Attention", b"Conv", b"Einsum", b"Gemm", b"LayerNormalization", b"MatMul", b"Shape", b"Softmax"})
+"""Copies of constants of ``rewrites.loop_form``, whose import takes half a second."""
 
 _VARINT, _BYTES = 0, 2
 _SIZES = {1: 8, 5: 4}
@@ -199,7 +200,7 @@ def may_be_changed(outline: Outline, options: Mapping[str, Any]) -> bool:
     except (IndexError, KeyError):
         return False  # onnxruntime cannot read the model either
     has_if = options.get("target", _RUNS_IFS) != _RUNS_IFS and any(node.operator == b"If" for node in nodes)
-    return has_if or _may_be_written_out(nodes, outline.inputs)
+    return has_if or _may_be_written_out(nodes, outline.inputs) or _may_have_prefix_trees(nodes)
 
 
 def _may_be_written_out(nodes: Sequence[Node], inputs: Container[bytes]) -> bool:
@@ -224,6 +225,15 @@ def _may_be_written_out(nodes: Sequence[Node], inputs: Container[bytes]) -> bool
         elif node.operator in (b"Gather", b"Slice") and all(_is_constant(name, producers, inputs) for name in indices):
             rows[source] += 1
     return any(count >= LEAST_STEPS for count in rows.values())
+
+
+def _may_have_prefix_trees(nodes: Sequence[Node]) -> bool:
+    """Return True if the model may contain a prefix tree, like ``trees.may_have_prefix_trees``."""
+    levels = dict[bytes, int]()
+    for node in (node for node in nodes if node.operator and node.operator not in NOT_IN_TREES):
+        level = max((levels.get(name, 0) for name in node.inputs), default=0) + (node.operator in (b"Pad", b"Slice", b"Split"))
+        levels.update(dict.fromkeys(node.outputs, level))
+    return max(levels.values(), default=0) >= _LEAST_LEVELS
 
 
 def _is_constant(name: bytes, producers: Mapping[bytes, Node], inputs: Container[bytes]) -> bool:

@@ -12,7 +12,7 @@ from rewrites.base.report import LoopReport, RewriteReport
 from rewrites.driver.applying import Applying, try_rule
 from rewrites.graph.context import Context
 from rewrites.graph.marks import REPORT
-from rewrites.loop_form.prefix_trees.trees import PrefixTree, may_have_prefix_trees, prefix_trees_in
+from rewrites.loop_form.prefix_trees.trees import PrefixTree, free_trees, may_have_prefix_trees, prefix_trees_in
 from rewrites.loop_form.written_out.chains import Chain, chains_in, may_have_unrolled_steps, tensors_without_rank
 from rewrites.rule import Patch, Rule
 
@@ -28,9 +28,8 @@ def may_roll_up(model: ir.Model, rules: Sequence[Rule[Any]]) -> bool:
     Shapes need not be inferred yet.
     """
     subjects = {rule.subject for rule in rules}
-    return ("written-out steps" in subjects and may_have_unrolled_steps(model)) or (
-        "prefix tree" in subjects and may_have_prefix_trees(model.graph)
-    )
+    has_trees = "prefix tree" in subjects and may_have_prefix_trees(model.graph)
+    return has_trees or (not subjects.isdisjoint(ROLLED_SUBJECTS) and may_have_unrolled_steps(model))
 
 
 def roll_up_steps(applying: Applying, rules: Sequence[Rule[Any]]) -> None:
@@ -43,6 +42,13 @@ def roll_up_steps(applying: Applying, rules: Sequence[Rule[Any]]) -> None:
     for rule in rules:
         while not applying.is_over and _roll_up_next(rule, seen, applying):
             pass
+    for value in free_trees(ctx.model.graph, ctx.opset) if rules else ():
+        message = (
+            f"slices of '{value.name}' form a tree like that of associative_scan, over a free number of steps: an exporter writes "
+            "it for the traced number of steps; with other numbers it may fail or be wrong. Export it with a fixed number of steps"
+        )
+        if message not in applying.report.messages:
+            applying.report.messages.append(message)
     for value, count in tensors_without_rank(ctx.model.graph) if rules else ():
         message = f"{count} rows of '{value.name}' are read one by one, perhaps by unrolled steps: declare its rank to find these"
         if message not in applying.report.messages:

@@ -19,11 +19,23 @@ from rewrites.loop_form.prefix_trees.rows import RowReader, TreeRows
 from rewrites.loop_form.prefix_trees.terms import Application, Leaf
 from rewrites.ops.versions import DYNAMIC, slice_range, slice_spec, split_spec
 
-__all__ = ["LEAST_STEPS", "PrefixTree", "may_have_prefix_trees", "prefix_trees_in"]
+__all__ = [
+    "CUTTING",
+    "LEAST_LEVELS",
+    "LEAST_STEPS",
+    "NOT_IN_TREES",
+    "PrefixTree",
+    "free_trees",
+    "may_have_prefix_trees",
+    "prefix_trees_in",
+]
 
 LEAST_STEPS = 8
-_LEAST_CUTS = 6
+LEAST_LEVELS = 3
 _MOST_STEPS = 1 << 16
+CUTTING = frozenset({"Pad", "Slice", "Split"})
+NOT_IN_TREES = frozenset({"Attention", "Conv", "Einsum", "Gemm", "LayerNormalization", "MatMul", "Shape", "Softmax"})
+"""Operators that end a search for trees before shapes are known."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +104,19 @@ class PrefixTree:
 
 
 def may_have_prefix_trees(graph: ir.Graph) -> bool:
-    """Return True if the graph cuts tensors often enough to contain a prefix tree.
+    """Return True if results of three Slices, Pads or Splits, one after the other, are combined.
 
-    Shapes need not be inferred yet.
+    Shapes need not be inferred yet. Trees of products are not found. They read at least four parts of a tensor, so
+    ``may_have_unrolled_steps`` finds them.
     """
-    return sum(node.op_type in _CUTTING and node.domain == "" for node in graph) >= _LEAST_CUTS
+    levels: dict[ir.Value, int] = {}
+    for node in graph:
+        if node.domain == "" and node.op_type not in NOT_IN_TREES:
+            level = max((levels.get(value, 0) for value in node.inputs if value is not None), default=0) + (node.op_type in CUTTING)
+            levels.update(dict.fromkeys(node.outputs, level))
+            if level >= LEAST_LEVELS:
+                return True
+    return False
 
 
 def prefix_trees_in(graph: ir.Graph, opset: int, fast_math: bool = False) -> Iterator[PrefixTree]:
@@ -106,8 +126,6 @@ def prefix_trees_in(graph: ir.Graph, opset: int, fast_math: bool = False) -> Ite
 
     ``fast_math``: True if 0 times a row is 0.
     """
-    if not may_have_prefix_trees(graph):
-        return
     cuts: dict[tuple[int, int], Counter[ir.Value]] = {}
     for node in graph:
         for axis in _cut_axes(node, opset):
@@ -126,9 +144,30 @@ def prefix_trees_in(graph: ir.Graph, opset: int, fast_math: bool = False) -> Ite
                 known |= nodes
 
 
+def free_trees(graph: ir.Graph, opset: int) -> list[ir.Value]:
+    """Return the tensors of unknown size whose even and odd rows are combined, and then combined again.
+
+    This is the start of the tree that torch and JAX write for ``associative_scan``.
+    """
+    halves: dict[tuple[ir.Value, int], set[int]] = {}
+    combined: dict[ir.Value, ir.Value] = {}
+    for node in graph:
+        source = node.inputs[0] if node.op_type == "Slice" and node.domain == "" else None
+        spec = DYNAMIC if source is None else slice_spec(node, opset, rank_of(source))
+        if source is None or spec is DYNAMIC or spec.steps != (2,) or spec.starts not in ((0,), (1,)):
+            continue
+        if not isinstance(dim_of(source, spec.axes[0]), int):
+            halves.setdefault((source, spec.axes[0]), set()).update(spec.starts)
+            combined.update({value: source for user, _ in node.outputs[0].uses() for value in user.outputs})
+    pairs = {source for (source, _), starts in halves.items() if starts == {0, 1}}
+    return list(
+        dict.fromkeys(combined[value] for value in pairs if combined.get(value) in pairs and combined[value] not in combined)
+    )
+
+
 def _cut_axes(node: ir.Node, opset: int) -> Iterable[int]:
     """Return the axes along which ``node`` cuts parts out of its first input, or pads it."""
-    rank = rank_of(node.inputs[0]) if node.op_type in _CUTTING and node.domain == "" and node.inputs[0] is not None else None
+    rank = rank_of(node.inputs[0]) if node.op_type in CUTTING and node.domain == "" and node.inputs[0] is not None else None
     if rank is None or node.inputs[0] is None:
         return ()
     if node.op_type == "Split":
@@ -208,6 +247,3 @@ def _source_of_first(rows: TreeRows, reader: RowReader, backwards: bool) -> int 
     """
     first = reader.terms.terms[rows.ids.flat[-1 if backwards else 0]]
     return first.source if isinstance(first, Leaf) else None
-
-
-_CUTTING = frozenset({"Pad", "Slice", "Split"})

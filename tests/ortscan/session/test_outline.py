@@ -6,8 +6,10 @@ import pytest
 
 import ortscan
 from ortscan.modelio.protos import locations_in
-from ortscan.session.outline import LEAST_STEPS, may_be_changed, outline_of
+from ortscan.session.outline import LEAST_STEPS, NOT_IN_TREES, may_be_changed, outline_of
+from rewrites.loop_form.prefix_trees import trees
 from rewrites.loop_form.written_out import chains
+from tests.support.prefix_trees import prefix_tree
 from tests.support.small_models import MAP, PLAIN, RECURRENCE, WRITTEN_OUT
 from tests.support.text import parsed
 
@@ -50,6 +52,11 @@ def test_the_structure_tells_what_the_parsed_model_does(nodes: str):
 def test_both_count_steps_from_the_same_number_on():
     assert LEAST_STEPS == chains.LEAST_STEPS
     assert [may_change(reading(READS[name])) for name in ("gather", "slice", "split", "three rows")] == [True, True, True, False]
+
+
+def test_both_find_prefix_trees_by_the_same_levels() -> None:
+    assert {name.encode() for name in trees.NOT_IN_TREES} == NOT_IN_TREES
+    assert [may_change(prefix_tree("doubling", "sum", steps)) for steps in (8, 4)] == [True, False]
 
 
 @pytest.mark.parametrize(("model", "expected"), [(MAP, True), (RECURRENCE, True), (WRITTEN_OUT, True), (PLAIN, False)])

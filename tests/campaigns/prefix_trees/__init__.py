@@ -1,0 +1,1 @@
+"""Optimises random prefix trees and trees with a wrong bound, and compares the results."""
