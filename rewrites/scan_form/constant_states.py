@@ -9,10 +9,13 @@ what other nodes read of the states is smaller than the states, only that is sca
 Conditions:
 
 * The number of steps is known, and the initial values are constants.
-* A step computes the states from these states, constants, and rows of constants.
+* A step computes the states from these states, constants, and rows of constants. The rows have no strings, because onnxruntime's
+  Gather copies only the first string of each row.
 * The operators return the same results in each run.
 * The constant rows have at most 1 MiB, and computing them takes few operations.
 * The loop is not an opset-8 Scan.
+
+Works around ORT-GATHER-STRINGS.
 """
 
 import math
@@ -111,7 +114,7 @@ def _constant_states(loop: ScanView) -> tuple[list[State], set[ir.Value]]:
     read = [value for node in loop.body for value in reads(node)]
     inside = {*loop.body.inputs, *(value for node in loop.body for value in node.outputs)}
     unknown = {value for value in read if value not in inside and const_array(value) is None}
-    unknown |= {scan.inner for scan in loop.scan_inputs if const_array(scan.outer) is None}
+    unknown |= {scan.inner for scan in loop.scan_inputs if not _is_plain(const_array(scan.outer))}
     unknown |= {value for node in loop.body if not is_deterministic(node) for value in node.outputs}
     states = [state for state in loop.states if _is_plain(const_array(state.initial)) and state.next is not state.inner]
     while True:
