@@ -26,6 +26,7 @@ __all__ = [
     "REVERSE_SEQUENCE",
     "ROUND",
     "SCAN",
+    "SCATTER_ND",
     "SCATTER_REDUCTION",
     "SHAPE_RANGE",
     "SLICE_INPUTS",
@@ -51,6 +52,7 @@ NATIVE_MASKS = 11  # the operators that count sequence lengths take booleans and
 NEGATIVE_AXES = 11  # Squeeze, Unsqueeze, Concat and reductions accept negative axes
 RANGE = 11
 ROUND = 11
+SCATTER_ND = 11
 STATELESS_LOOPS = 11  # Loop needs no state
 INTEGER_MAX = 12  # Max and Min accept integers
 QUANTIZED_AXIS = 13  # QuantizeLinear and DequantizeLinear accept a scale for each index of an axis

@@ -35,12 +35,14 @@ class CollectedState:
         shape: The shape of the result of one step.
         emit_result: Emits the result of one step in the body.
         finals: Pairs of a value after the loop that depends on the state, and a function that emits this value from the stack.
+        previous: The initial value and the body input of a new state, which carries the result of the previous step.
     """
 
     state: State
     shape: ir.Shape
     emit_result: Callable[[Builder], ir.Value]
     finals: Sequence[tuple[ir.Value, EmitFinal]]
+    previous: tuple[ir.Value, ir.Value] | None = None
 
 
 def stack_collected_states(loop: Loop, collected_states: Sequence[CollectedState], ctx: Context) -> list[ir.Node]:
@@ -60,6 +62,8 @@ def stack_collected_states(loop: Loop, collected_states: Sequence[CollectedState
         result.type = result.type or _element_type(collected.state)
         known_shape = result.shape if rank_of(result) == len(collected.shape) else None
         result.shape = refined(without_names(known_shape), collected.shape)  # without steps, undeclared sizes would be 0
+        if collected.previous is not None:
+            kept.append(State(*collected.previous, inside.op("Identity", result), None))
         inside.append_to(loop.body)
         outputs.append(ScanOutput(result, _emit_finals(collected, result, after, ctx)))
         after.insert_after(loop.node)

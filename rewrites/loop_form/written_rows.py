@@ -3,10 +3,10 @@
     Loop(n, c, t0, h0) body(i, c, t, h) => (c, ScatterND(t, [[i]], [y]), f(h))
     ->    ys = Loop(n, c, h0) body(i, c, h) => (c, f(h), y);  tT = Concat(ys, t0[n:])
 
-The loop may also be a Scan with an induction variable. Conditions: the index of the written row increases or decreases by one per
-step, and all written rows exist. Apart from the write, each node that reads the state reads only its shape, or only the row that
-the same step writes (this row still has its initial value). Nothing in the body reads the updated tensor. Every other state keeps
-its shape. Rows that are not written keep their values.
+The loop may also be a Scan with an induction variable. Conditions: the index of the written row changes by a constant per step, and
+all written rows exist. Apart from the write, each node that reads the state reads only its shape, the row that the same step writes
+(this row still has its initial value), or the row that the previous step wrote (a new state carries this row). Nothing in the body
+reads the updated tensor. Every other state keeps its shape. Rows that are not written keep their values.
 """
 
 from collections.abc import Sequence
@@ -27,10 +27,21 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import without_axis
 from rewrites.graph.values import producer_of, rank_of, through_identity
-from rewrites.loop_form.row_writes import RowWrite, row_write
+from rewrites.loop_form.reads_of_written_rows import carry_previous_row, has_row_before, reads_initial_value, reads_previous_row
+from rewrites.loop_form.row_operators import RowWrite
+from rewrites.loop_form.row_writes import row_write
 from rewrites.loop_form.stacks import CollectedState, is_only_returned, join_rows, stack_collected_states
 from rewrites.loops import Loop, ScanView, State
-from rewrites.ops.versions import axis_of, concat, reshape, reversed_if, shape_of
+from rewrites.ops.versions import (
+    concat,
+    count_up,
+    move_axis_first,
+    move_first_axis,
+    reshape,
+    reversed_if,
+    shape_of,
+    unsqueeze,
+)
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 
 __all__ = ["RULE", "check"]
@@ -40,12 +51,14 @@ __all__ = ["RULE", "check"]
 class _WrittenState:
     """A state to which each step writes a row.
 
-    ``other_reads``: the nodes that read the state for another purpose. They can read its initial value instead.
+    ``initial_reads``: the nodes that can read the initial value of the state instead. ``previous_reads``: the nodes that read the
+    row of the previous step.
     """
 
     state: State
     write: RowWrite
-    other_reads: tuple[ir.Node, ...]
+    initial_reads: tuple[ir.Node, ...]
+    previous_reads: tuple[ir.Node, ...]
 
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
@@ -66,9 +79,9 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
     def edit() -> list[ir.Node]:
         for state in written:
-            for node in state.other_reads:
+            for node in state.initial_reads:
                 node.replace_input_with(0, state.state.initial)
-        return stack_collected_states(loop, [_to_collected_state(state, steps) for state in written], ctx)
+        return stack_collected_states(loop, [_to_collected_state(state, steps, loop, ctx) for state in written], ctx)
 
     names = listed(state.state.inner.name for state in written)
     return Patch(f"made the states {names}, written row by row, stacked results", edit)
@@ -89,7 +102,7 @@ def _may_write(state: State) -> bool:
 
     The shape of the state must be known.
     """
-    node = producer_of(through_identity(state.next), "ScatterND", "ScatterElements", "Where", "Concat")
+    node = producer_of(through_identity(state.next), "ScatterND", "ScatterElements", "Where", "Concat", "Transpose")
     return node is not None and state.initial.shape is not None
 
 
@@ -99,48 +112,38 @@ def _match_written_state(state: State, loop: Loop, integers: Integers, steps: Af
     write = None if node is None or node.graph is not loop.body else row_write(node, state, integers)
     if write is None or not _rows_exist(write, state, integers, steps):
         return None
-    reads = []
+    reads: dict[bool, list[ir.Node]] = {True: [], False: []}
     for user, index in state.inner.uses():
         if user is write.node or user in write.helper_nodes:
             continue
-        if user.graph is not loop.body or index != 0 or not _reads_initial_value(user, write, integers):
+        reads_initial = user.graph is loop.body and index == 0 and reads_initial_value(user, write, integers)
+        if not reads_initial and (user.graph is not loop.body or index != 0 or not reads_previous_row(user, write, integers)):
             return None
-        reads.append(user)
+        reads[reads_initial].append(user)
+    previous = tuple(reads[False])
     if not is_only_returned(write.node.outputs[0], loop):
         return None
-    return _WrittenState(state, write, tuple(reads))
+    if previous and not has_row_before(write, state, previous, loop, integers, steps):
+        return None
+    return _WrittenState(state, write, tuple(reads[True]), previous)
 
 
 def _rows_exist(write: RowWrite, state: State, integers: Integers, steps: AffineExpression) -> bool:
     """Return True if all rows that the steps write are known to exist in the tensor."""
     length = integers.size_of(state.initial, write.axis)
     room = None if length is None else length - write.index - 1
+    if abs(write.index.factor(STEP)) > 1 and integers.opset < since.SCATTER_ND:
+        return False
     return room is not None and at_least(write.index, 0, steps) and at_least(room, 0, steps)
 
 
-def _reads_initial_value(node: ir.Node, write: RowWrite, integers: Integers) -> bool:
-    """Return True if ``node`` reads from the state only its shape or the row that the same step writes.
-
-    This row still has its initial value.
-    """
-    if node.domain != "":
-        return False
-    if node.op_type in ("Shape", "Size"):
-        return True
-    if node.op_type == "Slice":
-        bounds = integers.bounds(node) or []
-        is_row = len(bounds) == 1 and bounds[0].axis == write.axis and surely_equal(bounds[0].end - bounds[0].start, 1)
-        return is_row and surely_equal(bounds[0].start.reshaped(()), write.index)
-    index = integers.scalar(node.inputs[1]) if node.op_type == "Gather" else None
-    axis = axis_of(node, 0, rank_of(write.node.outputs[0]))
-    return index is not None and axis == write.axis and surely_equal(index, write.index)
-
-
-def _to_collected_state(written: _WrittenState, steps: AffineExpression) -> CollectedState:
+def _to_collected_state(written: _WrittenState, steps: AffineExpression, loop: Loop, ctx: Context) -> CollectedState:
     """Return how stacked results replace ``written``. ``steps``: the trip count."""
     state, write = written.state, written.write
 
     def final(b: Builder, stack: ir.Value) -> ir.Value:
+        if abs(write.index.factor(STEP)) > 1:
+            return _scatter_rows(b, written, stack)
         falling = write.index.factor(STEP) < 0
         ordered = reversed_if(b, stack, falling)
         rows = join_rows(b, ordered, write.axis, None, partial(shape_of, b, state.initial), rank_of(state.initial) or 0)
@@ -156,7 +159,19 @@ def _to_collected_state(written: _WrittenState, steps: AffineExpression) -> Coll
         return concat(b, parts, write.axis)
 
     row = without_axis(state.initial.shape, write.axis) or ir.Shape([])
-    return CollectedState(state, row, write.emit_row, [(state.final, final)] if state.final is not None else [])
+    finals = [(state.final, final)] if state.final is not None else []
+    return CollectedState(state, row, write.emit_row, finals, carry_previous_row(write, state, written.previous_reads, loop, ctx))
+
+
+def _scatter_rows(b: Builder, written: _WrittenState, stack: ir.Value) -> ir.Value:
+    """Emit the initial tensor with the rows of ``stack`` at the indices at which the steps wrote them."""
+    initial, write = written.state.initial, written.write
+    rank = rank_of(initial) or 0
+    tensor = move_axis_first(b, initial, write.axis, rank)
+    rows = join_rows(b, stack, 0, None, partial(shape_of, b, tensor), rank)
+    offsets = b.op("Mul", count_up(b, shape_of(b, stack, 0)), b.const([write.index.factor(STEP)]))
+    indices = b.op("Add", offsets, emit(b, write.index.without(STEP)))
+    return move_first_axis(b, b.op("ScatterND", tensor, unsqueeze(b, indices, [1]), rows), write.axis, rank)
 
 
 def _emit_slice(b: Builder, tensor: ir.Value, axis: int, start: AffineExpression, end: AffineExpression) -> ir.Value:

@@ -35,9 +35,18 @@ def _arithmetic(integers: IntegerDomain, node: ir.Node) -> AffineExpression | No
 
 
 def _divided(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
-    """Return the expression of a Div by 1 or -1."""
+    """Return the expression of a Div by 1 or -1, or of integers by a number that is known to be larger."""
     left, right = integers.operand(node, 0), integers.scalar(node.inputs[1])
-    return None if left is None or right is None or right.number not in (1, -1) else left * right
+    if left is None or right is None or right.number in (1, -1):
+        return None if left is None or right is None else left * right
+    rounds_down = node.inputs[0] is not None and node.inputs[0].dtype in INTEGERS
+    return left * 0 if rounds_down and _is_index(integers, left, right) else None
+
+
+def _remainder(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
+    """Return the expression of a Mod: its first operand, if the second is known to be larger."""
+    left, right = integers.operand(node, 0), integers.scalar(node.inputs[1])
+    return left if left is not None and right is not None and _is_index(integers, left, right) else None
 
 
 def _negated(integers: IntegerDomain, node: ir.Node) -> AffineExpression | None:
@@ -212,6 +221,7 @@ _TRANSFER: Mapping[str, Callable[[IntegerDomain, ir.Node], AffineExpression | No
     "Gather": _gather,
     "Max": _min_or_max,
     "Min": _min_or_max,
+    "Mod": _remainder,
     "Neg": _negated,
     "Range": _range,
     "Shape": _shape,

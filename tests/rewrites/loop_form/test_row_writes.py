@@ -24,7 +24,7 @@ PLACES = {
     "1": "p = Identity (k1)",
     "in floats": "f = Cast <to = 1> (i) p = Cast <to = 7> (f)",
 }
-EVEN = {"i", "i - 1", "2 - i", "counter", "in floats"}
+EVEN = {"i", "i - 1", "2 - i", "counter", "2 * i", "in floats"}
 
 ROW = "r = Gather (rows, i) u = Unsqueeze (p, v0)"
 COLUMN = "r = Gather (columns, i) u = Unsqueeze (p, v0)"
@@ -40,6 +40,8 @@ WRITES = {
     "Where of a column": (1, f"{COLUMN} k = Equal (u, flat3) one = Unsqueeze (r, v1) a = Where (k, one, t)"),
     "Where numbers fall": (0, f"{ROW} q = Sub (k4, p) k = Equal (falling5, q) one = Unsqueeze (r, v0) a = Where (k, one, t)"),
     "Concat": (0, f"{ROW} u1 = Add (u, v1) h = Slice (t, v0, u, v0) l = Slice (t, u1, far, v0) one = Unsqueeze (r, v0) a = Concat <axis = 0> (h, one, l)"),
+    "Concat between Transposes": (1, f"{COLUMN} u1 = Add (u, v1) w = Transpose (t) h = Slice (w, v0, u, v0) l = Slice (w, u1, far, v0) one = Unsqueeze (r, v0) k = Concat <axis = 0> (h, one, l) a = Transpose (k)"),
+    "ScatterND between Transposes": (0, f"{ROW} e = Expand (u, v3) ee = Unsqueeze (e, v1) at = Concat <axis = 1> (upto3, ee) w = Transpose <perm = [1, 0]> (t) k = ScatterND (w, at, r) a = Transpose <perm = [1, 0]> (k)"),
     "Concat to the last": (0, f"{ROW} u1 = Add (u, v1) h = Slice (t, v0, u, v0) l = Slice (t, u1, v5, v0) one = Unsqueeze (r, v0) a = Concat <axis = 0> (h, one, l)"),
 }  # fmt: skip
 OTHERS = {

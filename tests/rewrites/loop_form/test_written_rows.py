@@ -43,6 +43,7 @@ def test_a_tensor_written_wholly_is_the_stack() -> None:
 LONG = {"t": "float[7,2]"}
 MASK = "e = Equal (rows, i) t1 = Where (e, u, t)"
 PARTS = f"{PLACE} q1 = Add (q, one) a = Slice (t, zero, q, zero) b = Slice (t, q1, far, zero) t1 = Concat <axis = 0> (a, u, b)"
+TURNED = f"w = Transpose (t) {PLACE} p = Unsqueeze (q, zero) k1 = ScatterND (w, p, u) t1 = Transpose (k1)"
 WRITES = {
     "from a place on": writing(f"j = Add (i, two) {ND.replace('(i,', '(j,')}", **LONG),
     "backwards": writing(f"j = Sub (two, i) {ND.replace('(i,', '(j,')}", **LONG),
@@ -57,6 +58,12 @@ WRITES = {
     "adding cell by cell": writing(f"{PLACE} r = Expand (q, pair) r2 = Reshape (r, tall) p = Concat <axis = 1> (r2, cells) t1 = ScatterND <reduction = \"add\"> (t, p, h1)", weights=f"{WEIGHTS}, int64[1] pair = {{2}}, int64[2] tall = {{2, 1}}"),
     "where its number is, unsqueezed": writing("e = Equal (flat, i) e1 = Unsqueeze (e, one) t1 = Where (e1, u, t)", weights=f"{WEIGHTS}, int64[3] flat = {{0, 1, 2}}"),
     "where its number is, reshaped": writing("e = Equal (flat, i) e1 = Reshape (e, tall) t1 = Where (e1, u, t)", weights=f"{WEIGHTS}, int64[3] flat = {{0, 1, 2}}, int64[2] tall = {{3, 1}}"),
+    "every other row": writing(f"j = Add (i, i) {ND.replace('(i,', '(j,')}", **LONG),
+    "every other row, backwards": writing(f"k = Sub (two, i) j = Add (k, k) {ND.replace('(i,', '(j,')}", **LONG),
+    "every other column": writing(f"j = Add (i, i) {TURNED.replace('(i,', '(j,')}", t="float[2,7]"),
+    "modulo the number of rows": writing(f"j = Mod (i, rest) {ND.replace('(i,', '(j,')}", weights=f"{WEIGHTS}, int64 rest = {{3}}"),
+    "modulo by a division": writing(f"d = Div (i, rest) e = Mul (d, rest) j = Sub (i, e) {ND.replace('(i,', '(j,')}", weights=f"{WEIGHTS}, int64 rest = {{3}}"),
+    "between Transposes": writing(TURNED, t="float[2,3]"),
     "between the others": writing(PARTS, **LONG),
     "cell by cell": writing(f"{PLACE} r = Expand (q, pair) r2 = Reshape (r, tall) p = Concat <axis = 1> (r2, cells) t1 = ScatterND (t, p, h1)", weights=f"{WEIGHTS}, int64[1] pair = {{2}}, int64[2] tall = {{2, 1}}"),
     "cell by cell, by allowzero": writing(f"{PLACE} r = Expand (q, pair) r2 = Reshape <allowzero = 1> (r, tall) p = Concat <axis = 1> (r2, cells) t1 = ScatterND (t, p, h1)", weights=f"{WEIGHTS}, int64[1] pair = {{2}}, int64[2] tall = {{2, 1}}"),
@@ -89,11 +96,78 @@ def test_as_many_rows_as_there_are_steps_are_written(size: int, more: str) -> No
     becomes([written_rows, dead_code, loop_to_scan], text, T=size)
 
 
+@pytest.mark.parametrize("size", [0, 1, 2, 5])
+def test_a_row_between_the_others_is_written_in_a_tensor_of_any_size(size: int) -> None:
+    text = writing(
+        PARTS,
+        t="float[T,2]",
+        steps=None,
+        given="float[2] s, float[T,2] xs, float[T,2] t0",
+        before="n = Shape (xs) m = Gather (n, o)",
+    ).replace(", int64 m) =>", ") =>")
+    becomes(written_rows, text, T=size)
+
+
+NEXT = f"j = Add (i, k) b = Gather (t, i) x = Gather (xs, i) h1 = Tanh (h) v = Mul (b, x) u = Unsqueeze (v, zero) {ND.replace('(i,', '(j,')}"
+
+
+def previous(inside: str, t: str = "float[4,2]", **changes) -> str:
+    return writing(inside, **{"t": t, "weights": f"{WEIGHTS}, int64 k = {{1}}", **changes}).replace(ROW, "", 1)
+
+
+def test_the_row_of_the_previous_step_becomes_a_state() -> None:
+    becomes(
+        [written_rows, dead_code, loop_to_scan],
+        previous(NEXT),
+        """g (float[2] s, float[3,2] xs, float[4,2] t0) => (float[2] z, float[4,2] ys) <int64 o = {0}, int64[1] zero = {0}, int64[1] axis = {0}, int64[1] one = {1}> {
+            first = Gather <axis = 0> (t0, o)
+            z, last, rows = Scan <num_scan_inputs = 1, body = b (h, before, x) => (h1, v1, v2) {
+                h1 = Tanh (h)  v = Mul (before, x)  u = Unsqueeze (v, zero)  v2 = Squeeze (u, axis)  v1 = Identity (v2)
+            }> (s, first, xs)
+            head = Slice (t0, axis, one, axis)  y = Concat <axis = 0> (head, rows)  ys = Identity (y) }""",
+    )
+
+
+PREVIOUS = {
+    "backwards": previous(NEXT.replace("j = Add (i, k) b = Gather (t, i)", "j = Sub (two, i) e = Add (j, k) b = Gather (t, e)")),
+    "at first the last row": previous(NEXT.replace("j = Add (i, k) b = Gather (t, i)", "j = Identity (i) e = Sub (j, k) b = Gather (t, e)")),
+    "as a slice": previous(NEXT.replace("b = Gather (t, i)", "e = Unsqueeze (i, zero) f = Add (e, one) g = Slice (t, e, f, zero) b = Squeeze (g, zero)")),
+    "with its axis": previous(NEXT.replace("b = Gather (t, i)", "e = Unsqueeze (i, zero) g = Gather (t, e) b = Squeeze (g, zero)")),
+    "every other row": previous(NEXT.replace("j = Add (i, k) b = Gather (t, i)", "e = Add (i, i) j = Add (e, two) b = Gather (t, e)"), t="float[7,2]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PREVIOUS)
+def test_every_way_to_read_the_row_of_the_previous_step_keeps_its_numbers(case: str) -> None:
+    becomes(written_rows, PREVIOUS[case])
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_the_row_of_the_previous_step_is_carried_where_there_are_steps(size: int) -> None:
+    last = NEXT.replace("j = Add (i, k) b = Gather (t, i)", "j = Identity (i) e = Sub (j, k) b = Gather (t, e)")
+    text = previous(
+        last,
+        t="float[T,2]",
+        steps=None,
+        given="float[2] s, float[T,2] xs, float[T,2] t0",
+        before="n = Shape (xs) m = Gather (n, o)",
+    ).replace(", int64 m) =>", ") =>")
+    stays(written_rows, text)
+    becomes([loop_to_scan, written_rows], text, T=size)
+
+
 STAYING = {
+    "and reads the row before the previous": previous(NEXT.replace("Add (i, k)", "Add (i, two)"), t="float[5,2]"),
+    "and reads a slice that is empty at first": previous(NEXT.replace("j = Add (i, k) b = Gather (t, i)", "j = Identity (i) e0 = Sub (j, k) e = Unsqueeze (e0, zero) f = Add (e, one) g = Slice (t, e, f, zero) b = ReduceSum <keepdims = 0> (g, zero)")),
+    "and reads the row of the next step": previous(NEXT.replace("j = Add (i, k) b = Gather (t, i)", "j = Identity (i) e = Add (j, k) b = Gather (t, e)")),
     "where there is no row": writing("e = Equal (none, i) t1 = Where (e, u, t)", t="float[0,2]", weights=f"{WEIGHTS}, int64[0,1] none = {{}}"),
+    "every other row, beyond the last": writing(f"j = Add (i, i) {ND.replace('(i,', '(j,')}"),
+    "modulo fewer rows": writing(f"j = Mod (i, two) {ND.replace('(i,', '(j,')}"),
+    "transposed once": writing(TURNED.replace("(t)", "<perm = [0, 1]> (t)"), t="float[2,2]", steps=2),
+    "transposed and read": writing(f"{TURNED.replace('(w, p, u)', '(w, p, v)')} b = Slice (w, zero, one, zero) v = Add (u, b)".replace(" k1 =", " b = Slice (w, zero, one, zero) v = Add (u, b) k1 =", 1).rsplit(" b = ", 1)[0], t="float[2,3]"),
+    "adding between Transposes": writing(TURNED.replace("ScatterND", "ScatterND <reduction = \"add\">"), t="float[2,3]"),
     "outside the tensor": writing(f"j = Add (i, two) {ND.replace('(i,', '(j,')}"),
     "twice the same row": writing(ND.replace("(i,", "(two,")),
-    "every other row": writing(f"j = Add (i, i) {ND.replace('(i,', '(j,')}", **LONG),
     "and read elsewhere": writing(f"{ND} y = Tanh (t)").replace("t1)", "t1, float[3,2] y)", 1).replace("ys)", "ys, float[N,3,2] w)", 1).replace("z, ys =", "z, ys, w ="),
     "and what is written is read": writing(f"{ND} y = ReduceMax <axes = [1], keepdims = 0> (t1)").replace("t1)", "t1, float[3] y)", 1).replace("ys)", "ys, float[N,3] w)", 1).replace("z, ys =", "z, ys, w =").replace("<axes = [1], keepdims = 0> (t1)", "<keepdims = 0> (t1, one)"),
     "by number and read": writing(f"{MASK} y = Tanh (t1)").replace("t1)", "t1, float[3,2] y)", 1).replace("ys)", "ys, float[N,3,2] w)", 1).replace("z, ys =", "z, ys, w ="),

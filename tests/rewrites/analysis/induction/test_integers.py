@@ -11,7 +11,7 @@ from tests.rewrites.apply import prepared
 
 
 def value_of(nodes: str, given: str = "float[B,3,T] x") -> tuple[AffineExpression | None, ir.Value]:
-    weights = "int64 o = {0}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] minus = {-1}, int64[2] pair = {2, 0}, float half = {0.5}, float down = {-1}, float[1] large = {1000000000}"
+    weights = "int64 o = {0}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] minus = {-1}, int64[2] pair = {2, 0}, float half = {0.5}, float down = {-1}, float[1] large = {1000000000}, int64[1] large_ = {2000000000}"
     ctx = prepared(f"g ({given}, int64 m) => (int64[K] y) <{weights}> {{ {nodes} y = Identity (v) }}", check=False)
     value = ctx.model.graph.outputs[0].producer().inputs[0]
     return Integers(ctx.opset).of(value), value
@@ -48,6 +48,10 @@ READ = {
     "n = Shape <start = 0, end = 1> (x) f = Cast <to = 1> (n) g = Max (f, large) v = Cast <to = 7> (g)": "1000000000",
     "f = Cast <to = 1> (m) g = Max (f, large) v = Cast <to = 7> (g)": "1*v + 0",
     "f = Cast <to = 1> (one) g = Add (f, large) v = Cast <to = 7> (g)": "1*v + 0",
+    "n = Shape <end = 1> (x) v = Div (n, large_)": "0",
+    "n = Shape <end = 1> (x) v = Mod (n, large_)": "1*B + 0",
+    "n = Shape <end = 1> (x) v = Mod (n, two)": "1*v + 0",
+    "f = Cast <to = 1> (one) d = Div (f, large) g = Ceil (d) v = Cast <to = 7> (g)": "1*v + 0",
     "v = Size (x)": "1*v + 0",
     "n = Shape (x) v = Mul (n, n)": "?",
     "f = Cast <to = 1> (m) g = Mul (f, half) v = Cast <to = 7> (g)": "1*v + 0",
