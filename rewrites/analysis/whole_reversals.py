@@ -44,7 +44,7 @@ class Reversals:
     """
 
     def __init__(self, opset: int, main: ir.Graph) -> None:
-        self._opset, self._main = opset, main
+        self.opset, self._main = opset, main
 
     def reversal_of(self, node: ir.Node | None) -> Reversal | None:
         """Return the reversal that ``node`` computes, or None if it computes no reversal."""
@@ -52,7 +52,7 @@ class Reversals:
         source = node.inputs[0] if node is not None and reader is not None and node.inputs else None
         if node is None or reader is None or source is None or source.shape is None:
             return None
-        integers = Integers(self._opset, None if node.graph is self._main else node.graph)
+        integers = Integers(self.opset, None if node.graph is self._main else node.graph)
         axis = reader(_SizeReader(integers, source, len(source.shape)), node)
         return None if axis is None else Reversal(source, axis)
 

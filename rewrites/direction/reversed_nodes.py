@@ -3,7 +3,7 @@
     Reverse(GRU(Reverse(xs)))    ->    GRU <direction = "reverse"> (xs)
 
 Conditions: the node has one direction and no sequence lengths. Its input sequence is a reversal of all steps, and only reversals of
-all steps read its output sequence. Transposes and Squeezes of the directions axis may be between the node and a reversal. On a CPU,
+all steps read its output sequence. Nodes that only move, remove or add other axes may be between the node and a reversal. On a CPU,
 a reverse LSTM or GRU with 16 rows or more takes up to 7 percent longer than a forward node with the two reversals. With one row, it
 takes the same time. A reverse RNN is always faster.
 """

@@ -1,6 +1,6 @@
 """Finds reversals of the operands and results of a node.
 
-Transposes and Identities may be between the node and a reversal. Squeezes may be between the node and a reversal of its result.
+Transposes, Identities, Squeezes and Unsqueezes may be between the node and a reversal.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
 from rewrites.graph.values import dim_of, rank_of
 from rewrites.graph.walk import node_graphs
-from rewrites.ops.versions import DYNAMIC, axes_of, perm_of, transpose
+from rewrites.ops.versions import Dynamic, axes_of, perm_of
 
 __all__ = ["ReversalSource", "reversal_source", "reversing_users"]
 
@@ -21,49 +21,69 @@ _ASK_FOR_SHAPES = frozenset({"Shape", "Size"})
 
 @dataclass(frozen=True)
 class ReversalSource:
-    """The source of a reversed tensor. Transposes may follow the reversal.
+    """The source of a reversed tensor. Transposes, Squeezes and Unsqueezes may follow the reversal.
 
     Args:
         source: The tensor before the reversal.
-        perms: The attribute ``perm`` of each Transpose after the reversal, from the last Transpose to the first.
-        is_only_read_here: True if no other node reads the reversed tensor, directly or transposed.
+        moves: The nodes after the reversal, from the last to the first.
+        is_only_read_here: True if no other node reads the reversed tensor, directly or through the nodes ``moves``.
     """
 
     source: ir.Value
-    perms: tuple[tuple[int, ...], ...]
+    moves: tuple[ir.Node, ...]
     is_only_read_here: bool
 
     def emit(self, build: Builder) -> ir.Value:
-        """Emit the Transposes without the reversal, and return their result."""
-        if not self.perms:
-            return self.source
-        axes = tuple(range(len(self.perms[0])))
-        for perm in reversed(self.perms):
-            axes = tuple(axes[axis] for axis in perm)
-        return transpose(build, self.source, axes)
+        """Emit the nodes ``moves`` without the reversal, and return their result."""
+        value = self.source
+        for node in reversed(self.moves):
+            (value,) = build.like(node, [value, *node.inputs[1:]])
+        return value
 
 
 def reversal_source(value: ir.Value, axis: int, reversals: Reversals) -> ReversalSource | None:
     """Return the source of ``value`` if ``value`` is a tensor reversed along ``axis``, else None.
 
-    Transposes and Identities may follow the reversal. If there is a Transpose, also return None if other nodes read the reversed
-    tensor, because the Transpose would have to be copied.
+    Transposes, Identities, Squeezes and Unsqueezes may follow the reversal. If one of them other than an Identity does, also return
+    None if other nodes read the reversed tensor, because that node would have to be copied.
     """
-    perms, is_only_read_here = list[tuple[int, ...]](), True
+    moves, is_only_read_here = list[ir.Node](), True
     while (node := value.producer()) is not None:
         is_only_read_here = is_only_read_here and len(value.uses()) == 1 and not value.is_graph_output()
-        source, rank = node.inputs[0] if node.inputs else None, rank_of(value)
-        if node.domain == "" and node.op_type in ("Identity", "Transpose") and source is not None and rank is not None:
-            if node.op_type == "Transpose":
-                perms.append(perm_of(node, rank))
-                axis = perms[-1][axis]
-            value = source
+        source, origins = node.inputs[0] if node.inputs else None, _origins(node, reversals.opset)
+        if source is not None and origins is not None:
+            origin = origins[axis]
+            if origin is None:
+                return None
+            moves += [node] if node.op_type != "Identity" else []
+            value, axis = source, origin
             continue
         reversal = reversals.reversal_of(node)
-        if reversal is None or reversal.axis != axis or (perms and not is_only_read_here):
+        if reversal is None or reversal.axis != axis or (moves and not is_only_read_here):
             return None
-        return ReversalSource(reversal.source, tuple(perms), is_only_read_here)
+        return ReversalSource(reversal.source, tuple(moves), is_only_read_here)
     return None
+
+
+def _origins(node: ir.Node, opset: int) -> list[int | None] | None:
+    """Return, for each axis of the result of ``node``, the axis of its operand; None for a new axis.
+
+    Return None if ``node`` does more than move axes, or if ranks or axes are unknown.
+    """
+    source = node.inputs[0] if node.inputs and node.domain == "" else None
+    rank, result_rank = None if source is None else rank_of(source), rank_of(node.outputs[0])
+    if rank is None or result_rank is None or node.op_type not in ("Identity", "Transpose", "Squeeze", "Unsqueeze"):
+        return None
+    if node.op_type in ("Identity", "Transpose"):
+        return [*(perm_of(node, rank) if node.op_type == "Transpose" else range(rank))]
+    is_squeeze = node.op_type == "Squeeze"
+    axes = axes_of(node, opset, rank if is_squeeze else result_rank)
+    if axes is None or isinstance(axes, Dynamic):
+        return None
+    if is_squeeze:
+        return [axis for axis in range(rank) if axis not in axes]
+    kept = iter(range(rank))
+    return [None if axis in axes else next(kept) for axis in range(result_rank)]
 
 
 def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Context) -> list[ir.Node]:
@@ -74,9 +94,6 @@ def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Conte
     users, pending = list[ir.Node](), [(stack, axis)]
     while pending:
         value, position = pending.pop()
-        rank = rank_of(value)
-        if rank is None:
-            return []
         if value.is_graph_output():
             if_result = _result_of_if(value, position, ctx)
             if if_result is None:
@@ -85,13 +102,11 @@ def reversing_users(stack: ir.Value, axis: int, reversals: Reversals, ctx: Conte
         for node, index in value.uses():
             if index != 0 or node.domain != "":
                 return []
-            if node.op_type in ("Identity", "Transpose"):
-                pending.append((node.outputs[0], perm_of(node, rank).index(position) if node.op_type == "Transpose" else position))
-            elif node.op_type == "Squeeze":
-                squeezed_axes = axes_of(node, ctx.opset, rank)
-                if squeezed_axes is None or squeezed_axes is DYNAMIC or position in squeezed_axes:
+            origins = _origins(node, ctx.opset)
+            if origins is not None:
+                if position not in origins:
                     return []
-                pending.append((node.outputs[0], position - sum(squeezed < position for squeezed in squeezed_axes)))
+                pending.append((node.outputs[0], origins.index(position)))
             elif node.op_type not in _ASK_FOR_SHAPES:
                 reversal = reversals.reversal_of(node)
                 if reversal is None or reversal.axis != position:

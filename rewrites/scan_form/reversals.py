@@ -2,9 +2,10 @@
 
     ys = Reverse(Scan(Reverse(xs)))    ->    ys = Scan <scan_input_directions = [1], scan_output_directions = [1]> (xs)
 
-A reversal is a Slice, Gather or ReverseSequence that is known to reverse a complete axis. Transposes may be between the reversal
-and the Scan. The rule changes the direction of a result if all nodes that read the result reverse it or read only its shape. If the
-Scan is in a branch of an If, these nodes may also read the result of the If. Then the other branch must return at most one step.
+A reversal is a Slice, Gather or ReverseSequence that is known to reverse a complete axis. Transposes, Squeezes and Unsqueezes may
+be between the reversal and the Scan. The rule changes the direction of a result if all nodes that read the result reverse it or
+read only its shape. If the Scan is in a branch of an If, these nodes may also read the result of the If. Then the other branch must
+return at most one step.
 
 Later rules may replace the Scan by other operators, which need a reversal wherever directions differ. So this rule does not apply
 if the other operators would then need more reversals than before.

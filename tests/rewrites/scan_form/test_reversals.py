@@ -134,20 +134,43 @@ def test_a_reversal_of_sizes_inside_a_loop_is_left_where_they_may_change() -> No
     stays(reversals, text)
 
 
-@pytest.mark.parametrize("enter", ["t = Transpose <perm = [1, 0]> (r)", "i = Identity (r) t0 = Transpose (i) t = Identity (t0)"])
-def test_transposes_may_stand_between(enter: str) -> None:
+BETWEEN = [
+    ("t = Transpose <perm = [1, 0]> (r)", "u = Transpose <perm = [1, 0]> (ys)"),
+    ("i = Identity (r) t0 = Transpose (i) t = Identity (t0)", "u0 = Transpose (ys) u = Identity (u0)"),
+    (
+        "r0 = Unsqueeze (r, zero) t0 = Transpose <perm = [2, 0, 1]> (r0) t = Squeeze (t0, one)",
+        "u0 = Unsqueeze (ys, one) u1 = Transpose <perm = [1, 2, 0]> (u0) u = Squeeze (u1, zero)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("enter", "leave"), BETWEEN)
+def test_moves_of_axes_may_be_between(enter: str, leave: str) -> None:
     text = scan(
         "h1 = Add (h, x) y = Tanh (h1)",
         given="float[2] s, float[2,T] xs",
         before=f"r = Slice (xs, last, far, one, last) {enter}",
         operands="s, t",
-        after="u = Transpose <perm = [1, 0]> (ys) us = Shape (u) v = Slice (u, last, far, one, last)",
+        after=f"{leave} us = Shape (u) v = Slice (u, last, far, one, last)",
         results="float[2] z, float[2,T] v, int64[2] us",
         weights=WEIGHTS,
     )
     after, _ = becomes(reversals, text, T=4)
     assert directions(after) == ([1], [1])
     assert turns(after) == []
+
+
+def test_an_axis_that_an_unsqueeze_adds_is_not_reversed() -> None:
+    text = scan(
+        "h1 = Add (h, x) y = Tanh (h1)",
+        given="float[2] s, float[2] v",
+        before="r = Slice (v, last, far, zero, last) t = Unsqueeze (r, zero)",
+        operands="s, t",
+        after="y0 = Squeeze (ys, zero) w = Slice (y0, last, far, zero, last)",
+        results="float[2] z, float[2] w",
+        weights=WEIGHTS,
+    )
+    stays(reversals, text)
 
 
 def test_a_transpose_is_not_written_twice_for_a_reversal_that_stays() -> None:
