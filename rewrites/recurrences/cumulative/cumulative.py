@@ -24,8 +24,8 @@ Conditions:
   has the limits). If sizes of a row are unknown, their product counts as 64.
 * The loop is not compiled to a plan.
 
-Max, Min, And, Or and latches are much slower than the loop for wide rows. If the width is unknown, an If checks it at run time and
-keeps the loop for wide rows (``recurrences/fallback.py``). Such an If requires that all states of the loop accumulate.
+Max, Min, And, Or, means and latches are much slower than the loop for wide rows. If the width is unknown, an If checks it at run
+time and keeps the loop for wide rows (``recurrences/fallback.py``). Such an If requires that all states of the loop accumulate.
 
 A plan (a compiled loop) is faster than these operators, and one plan computes all states of the loop. Measured times:
 

@@ -72,11 +72,11 @@ class PrefixForm:
 
     @property
     def loses_when_wide(self) -> bool:
-        """Return True if the form is several times slower than the loop for wide rows.
+        """Return True if the form is much slower than the loop for wide rows.
 
-        Return False for the forms by CumSum and CumProd, which are only a little slower.
+        Return False for sums and products, which are only a little slower.
         """
-        return self.place not in (place_sums, place_means)
+        return self.place is not place_sums
 
     def widest(self, total: Accumulation, returned: bool) -> int | None:
         """Return the row size in bytes up to which the form is not slower than the loop; None for no limit.

@@ -29,6 +29,9 @@ def running(step: str, row: str, steps: str | int, kind: str = "float", *, stack
 ARGMAX = """g (float[N] s, int64[N] i0, float[40,N] xs, int64[40] ts) => (float[N] z, int64[N] iz) {
     z, iz = Scan <num_scan_inputs = 2, body = b (float[N] h, int64[N] i, float[N] x, int64 t) => (float[N] n, int64[N] j) {
         c = Greater (x, h) n = Where (c, x, h) j = Where (c, t, i) }> (s, i0, xs, ts) }"""
+MEAN = f"""g (float[N] s, float[40,N] xs) => (float[N] z, float[40,N] zs) <float[40] ks = {{{", ".join(map(str, range(1, 41)))}}}> {{
+    z, zs = Scan <num_scan_inputs = 2, body = b (float[N] h, float[N] x, float k) => (float[N] n, float[N] y) {{
+        d = Sub (x, h) e = Div (d, k) n = Add (h, e) y = Identity (n) }}> (s, xs, ks) }}"""
 CASES = {
     "last maximum": (running("n = Max (h, x)", "N", "T"), 18),
     "last minimum of doubles over a free batch": (running("n = Min (h, x)", "B,2", "T", "double"), 17),
@@ -36,6 +39,7 @@ CASES = {
     "all maxima": (running("n = Max (h, x)", "N", 40, stacked=True), 18),
     "a choice": (running("c = Less (x, h) n = Where (c, x, h)", "N", 40, stacked=True), 18),
     "argmax": (ARGMAX, 18),
+    "a mean": (MEAN, 18),
     "a flag": (running("n = Or (h, x)", "N", "T", "bool"), 17),
     "all flags": (running("n = And (h, x)", "B,4", "T", "bool", stacked=True), 18),
 }
