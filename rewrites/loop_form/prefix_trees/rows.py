@@ -24,6 +24,7 @@ from rewrites.ops.versions.attributes import Dynamic
 __all__ = ["Emission", "RowReader", "TreeRows"]
 
 _PADS_ARE_INPUT = 11
+_MOST_TERMS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class RowReader:
         """Add the rows of the results of ``node``. Return False if they are unknown."""
         operands = [None if value is None else self.rows.get(value) for value in node.inputs]
         known = [operand for operand in operands if operand is not None]
-        if not known or node.domain != "" or any(True for _ in node_graphs(node)):
+        if not known or node.domain != "" or any(True for _ in node_graphs(node)) or len(self.terms.terms) > _MOST_TERMS:
             return False
         results = self._padded(node) if node.op_type == "Pad" else self._moved(node, operands)
         if results is None and all(operand.is_source for operand in known):

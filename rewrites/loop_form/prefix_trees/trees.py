@@ -106,8 +106,7 @@ class PrefixTree:
 def may_have_prefix_trees(graph: ir.Graph) -> bool:
     """Return True if results of three Slices, Pads or Splits, one after the other, are combined.
 
-    Shapes need not be inferred yet. Trees of products are not found. They read at least four parts of a tensor, so
-    ``may_have_unrolled_steps`` finds them.
+    Shapes need not be inferred yet. ``may_have_unrolled_steps`` finds trees of products, which read four parts of a tensor.
     """
     levels: dict[ir.Value, int] = {}
     for node in graph:
@@ -120,22 +119,24 @@ def may_have_prefix_trees(graph: ir.Graph) -> bool:
 
 
 def prefix_trees_in(graph: ir.Graph, opset: int, fast_math: bool = False) -> Iterator[PrefixTree]:
-    """Yield the prefix trees of ``graph``, but no tree that is a part of another one.
+    """Yield the prefix trees of ``graph``, but no part of another tree.
 
-    If the caller changes the model, it must not continue this iteration.
+    A tree cuts its rows at least twice on each level, except on the last one. If the caller changes the model, it must not continue
+    this iteration.
 
     ``fast_math``: True if 0 times a row is 0.
     """
-    cuts: dict[tuple[int, int], Counter[ir.Value]] = {}
+    cuts: dict[tuple[int, int], set[ir.Value]] = {}
+    cuts_along = Counter[int]()
     for node in graph:
         for axis in _cut_axes(node, opset):
             source = node.inputs[0]
-            size = None if source is None else dim_of(source, axis)
-            if source is not None and isinstance(size, int):
-                cuts.setdefault((axis, size), Counter())[source] += 1
+            if source is not None and isinstance(size := dim_of(source, axis), int):
+                cuts_along[axis] += 1
+                cuts.setdefault((axis, size), set()).add(source)
     known = set[ir.Node]()
     for (axis, size), sources in sorted(cuts.items(), key=lambda item: -item[0][1]):
-        if LEAST_STEPS <= size <= _MOST_STEPS:
+        if LEAST_STEPS <= size <= _MOST_STEPS and cuts_along[axis] >= 2 * (size - 1).bit_length() - 2:
             reader = _read(graph, sources, axis, size, RowReader(opset, fast_math))
             for tree in _trees(graph, reader, axis, size) if reader.applied else ():
                 nodes = tree.nodes()
