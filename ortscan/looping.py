@@ -97,6 +97,8 @@ def loop(
     initial: Mapping[str, Any] | None = None,
     outputs: Sequence[str] | None = None,
     stack: Sequence[str] | Mapping[str, int] = (),
+    inputs: Any = None,
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
     verify: bool | str = "quick",
     time_limit: float | None = None,
     memory_limit: int | None = None,
@@ -125,7 +127,9 @@ def loop(
         outputs: the outputs of the result. By default, these are all outputs of the step. For states, the last values are returned.
         stack: states of which all values are returned, instead of the last, by their outputs. A dict also names the axis of the
             steps in any output. The default is axis 0.
-        verify: as for ``optimize``. The result is compared with a Python loop that runs ``step``, with generated inputs.
+        inputs: the inputs of the result for the comparison, as for ``verify``. By default they are random.
+        shapes: the shapes of the result's inputs for the comparison, by name; None leaves a size free.
+        verify: as for ``optimize``. The result is compared with a Python loop that runs ``step``.
         time_limit, memory_limit, output: as for ``optimize``.
 
     Returns:
@@ -141,11 +145,11 @@ def loop(
     whole = whole_loop(step, RoleNames(states, scan, stop, max_steps, counter, initial, outputs, stack))
     with sealed(whole.loaded):
         if level is not None:
-            _require_equal(whole, level)
+            _require_equal(whole, level, inputs, shapes)
         return return_model(whole.loaded, output)
 
 
-def _require_equal(whole: WholeLoop, level: Level) -> None:
+def _require_equal(whole: WholeLoop, level: Level, inputs: Any, shapes: Any) -> None:
     """Raise VerificationFailed if the whole loop differs from its steps.
 
     Issue a warning if nothing could be compared.
@@ -154,5 +158,6 @@ def _require_equal(whole: WholeLoop, level: Level) -> None:
     from ortscan.verification.compare_steps import verify_steps
 
     seconds = quick_seconds(whole.spent) if level == "quick" else None
-    verification = verify_steps(whole.step, whole.loaded, whole.roles, level=level, time_limit=seconds)
-    require_no_difference(verification, "The whole loop differs from its steps")
+    options = {"inputs": inputs, "shapes": shapes, "level": level, "time_limit": seconds}
+    verification = verify_steps(whole.step, whole.loaded, whole.roles, **options)
+    require_no_difference(verification, "The whole loop differs from its steps", "ortscan.loop")

@@ -18,8 +18,10 @@ __all__ = ["in_flags", "in_keywords", "keywords_text"]
 _FLAGS = {name: option.flags.split()[0] for name, option in REWRITING_OPTIONS.items()}
 _FLAGS |= {"inputs": "--inputs", "sizes": "--size", "on_difference": "--on-difference", "stop_after": "--stop-after"}
 _FLAGS |= {"weights": "--weights", "max_error": "--max-error", "time_limit": "--time-limit", "memory_limit": "--memory-limit"}
+_FLAGS |= {"states": "--state", "scan": "--scan", "stop": "--stop", "max_steps": "--max-steps", "counter": "--counter"}
+_FLAGS |= {"initial": "--initial", "outputs": "--return", "stack": "--stack"}
 _KEYWORDS = {flag: name for name, flag in _FLAGS.items()}
-_SUBJECT = re.compile(rf"^({'|'.join(_FLAGS)})(?=:| must | has | gives )")
+_SUBJECT = re.compile(rf"^({'|'.join(_FLAGS)})(?=:| must | has | gives | names )")
 _ITEM = re.compile(r"^(inputs)\[('[^']*')\]")
 _ANYWHERE = re.compile(rf"(?<!['\w-])(?:({'|'.join(name for name in _FLAGS if '_' in name)})\b|({'|'.join(_FLAGS)})={{\.\.\.}})")
 _FLAG = re.compile(rf"(?<![\w-])({'|'.join(_KEYWORDS)})(?![\w-])( (?:[0-9]+|[A-Z])\b)?")

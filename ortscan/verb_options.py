@@ -149,6 +149,8 @@ class LoopOptions(TypedDict, total=False):
     initial: Mapping[str, Any] | None
     outputs: Sequence[str] | None
     stack: Sequence[str] | Mapping[str, int]
+    inputs: Any
+    shapes: Mapping[str, Sequence[int | None]] | None
     verify: _Verify
     time_limit: float | None
     memory_limit: int | None

@@ -97,7 +97,9 @@ def run_verb(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], 
 
     ``run_each`` runs the verb on one model. It returns an exit code and never raises.
     """
-    if any(_is_folder(args, name) for name in _READ):
+    if folder := next((getattr(args, name) for name in _READ if _is_folder(args, name)), None):
+        if not getattr(args, "takes_folders", True):
+            raise OptionError(f"{folder} is a folder, but this command reads one model.")
         return _on_each(args, run_each)
     args.names = {}
     with ExitStack() as stack, _naming_streams(args.names):

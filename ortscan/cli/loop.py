@@ -12,7 +12,6 @@ from ortscan.cli.streams import naming_stdout_in_errors, show_progress, stdout_c
 from ortscan.cli.writing import checked_output, print_json, refutation, verification_lines, write_model, written_sentence
 from ortscan.option_texts import by_name
 from rewrites.base.errors import OptionError, VerificationFailed
-from rewrites.base.plain_text import counted
 
 if TYPE_CHECKING:
     from ortscan.looping import WholeLoop
@@ -66,7 +65,7 @@ def add(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     add_level(group)
     add_display(parser).add_argument("-q", "--quiet", action="store_true", help="print errors only")
     add_limits(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, takes_folders=False)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -154,18 +153,23 @@ def _show(
     written: dict[str, Any] | None,
 ) -> None:
     """Print the answer in one line, and a line on the verification and on the file."""
+    from ortscan.report.answer import LoopAnswer
+    from ortscan.verification.result import EXECUTED_STEPS
+
     kind = next(node.op_type for node in whole.loaded.model.graph if node.op_type in ("Scan", "Loop"))
-    outcome = "not compared" if verification is None else "NOT equal"
-    if verification is not None and verification.inconclusive:
-        outcome = "nothing could be compared"
-    if verification is not None and verification.ok:
-        outcome = f"equal on {counted(len(verification.compared_cases), 'case')}"
-    gain = f"{speedup} · " if speedup is not None else ""
-    answer = f"{gain}a {kind} instead of one call for each step · {outcome}"
+    cases = [] if verification is None else verification.compared_cases
+    answer = LoopAnswer(
+        *(True, 1, 0, 0),
+        outcome="not compared" if verification is None else verification.outcome,
+        cases=len(cases),
+        speedup=speedup,
+        kind=kind,
+        steps=sorted({case.varied[EXECUTED_STEPS] for case in cases if EXECUTED_STEPS in case.varied}),
+    )
     if args.json:
         compared = verification.to_dict() if verification is not None else None
-        print_json(input=args.model, output=written, answer=answer, verification=compared)
+        print_json(input=args.model, output=written, answer=answer.to_dict(), verification=compared)
     elif not args.quiet:
         console = stdout_console(args.no_color)
-        for line in (answer, "", *facts):
+        for line in (str(answer), "", *facts):
             console.print(line, soft_wrap=True, markup=False, highlight=False)

@@ -27,7 +27,6 @@ __all__ = [
     "why_nothing_was_compared",
 ]
 
-_AT_OTHER_SIZES = "to compare at sizes that the model runs with, pass shapes to ortscan.verify"
 LEVELS: tuple[Level, ...] = ("quick", "full")
 
 
@@ -74,15 +73,15 @@ def require_equal(before: ModelLike, after: LoadedModel, level: Level, spent: fl
     require_no_difference(compare(before, after, level, spent), "The migrated model differs from the original")
 
 
-def require_no_difference(verification: "Verification", difference: str) -> None:
+def require_no_difference(verification: "Verification", difference: str, verb: str = "ortscan.verify") -> None:
     """Raise VerificationFailed, with ``difference`` as the message, if the models differ.
 
-    Issue a warning if nothing could be compared.
+    Issue a warning if nothing could be compared. ``verb``: the function that compares at other sizes.
     """
     if is_refuted(verification):
         raise VerificationFailed(f"{difference}: {first_line(verification)}")
     if not verification.ok:
-        warn_of_nothing_compared(why_nothing_was_compared(verification))
+        warn_of_nothing_compared(why_nothing_was_compared(verification, verb))
 
 
 def is_refuted(verification: "Verification") -> bool:
@@ -98,14 +97,14 @@ def warn_of_nothing_compared(why: str) -> None:
     warn(f"The result was not verified: {why}")
 
 
-def why_nothing_was_compared(verification: "Verification") -> str:
+def why_nothing_was_compared(verification: "Verification", verb: str = "ortscan.verify") -> str:
     """Return in one line why nothing was compared.
 
-    If the model has free sizes, the line also says how to choose other sizes.
+    If the model has free sizes, the line also says how to choose other sizes. ``verb``: the function that compares at them.
     """
     if not any(case.dims for case in verification.cases):
         return first_line(verification)
-    return f"{first_line(verification)}; {_AT_OTHER_SIZES}"
+    return f"{first_line(verification)}; to compare at sizes that the model runs with, pass shapes to {verb}"
 
 
 def first_line(verification: "Verification") -> str:

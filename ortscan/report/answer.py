@@ -4,6 +4,7 @@ It says how much faster the result is, how many loops are gone, and if the resul
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ from ortscan.report.words import node_sentences
 from rewrites.base.plain_text import counted
 from rewrites.base.report import RewriteReport
 
-__all__ = ["Answer", "opening"]
+__all__ = ["Answer", "LoopAnswer", "opening"]
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,28 @@ class Answer:
         if self.outcome == "inconclusive":
             return "not proven equal" if self.cases else "nothing could be compared"
         return "NOT equal" if self.outcome == "different" else self.outcome or ""
+
+
+@dataclass(frozen=True)
+class LoopAnswer(Answer):
+    """The answer of ``ortscan loop``, which made one loop from a step.
+
+    Attributes:
+        kind: Scan or Loop.
+        steps: the numbers of steps that ran in the comparison until a stop output ended the loop; empty without such an output.
+    """
+
+    kind: str = ""
+    steps: Sequence[int] = ()
+
+    def _loops(self) -> str:
+        return f"a {self.kind} instead of one call for each step"
+
+    def _equality(self) -> str:
+        if self.outcome != "equal" or not self.steps:
+            return super()._equality()
+        least, most = min(self.steps), max(self.steps)
+        return f"{super()._equality()} of {counted(most, 'step') if least == most else f'{least} to {most} steps'}"
 
 
 def opening(answer: Answer, report: RewriteReport) -> list[str]:

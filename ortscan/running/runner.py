@@ -51,6 +51,7 @@ class RunOutcome:
         timed_out: True if the run was stopped, because it exceeded its time limit.
         died: True if the run crashed its process.
         exhausted: True if the run needed more memory than was available.
+        steps: the number of steps that a Python loop ran until its stop output ended it; None for other runs.
     """
 
     values: Sequence[Any] | None
@@ -59,6 +60,7 @@ class RunOutcome:
     timed_out: bool = False
     died: bool = False
     exhausted: bool = False
+    steps: int | None = None
 
 
 @dataclass(frozen=True)

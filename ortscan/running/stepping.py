@@ -67,7 +67,7 @@ def run_steps(
 
 
 def _most_steps(roles: StepRoles, feed: Mapping[str, Any], scanned: Mapping[str, Any]) -> int:
-    limits = [len(rows) for rows in list(scanned.values())[:1]]
+    limits = [len(rows) for rows in scanned.values()]
     if roles.limit is not None:
         limits.append(roles.limit if isinstance(roles.limit, int) else int(feed[roles.limit]))
     return min(limits)
@@ -107,10 +107,12 @@ class StepByStep:
 
     def run(self, feed: Mapping[str, Any], seconds: float | None = None) -> RunOutcome:
         """Run the loop on ``feed``. If all steps together take longer than ``seconds``, the run fails."""
-        started = time.perf_counter()
+        started, steps = time.perf_counter(), 0
         failures: list[RunOutcome] = []
 
         def run(inputs: dict[str, Any]) -> Sequence[Any]:
+            nonlocal steps
+            steps += 1
             left = None if seconds is None else max(1e-3, seconds - (time.perf_counter() - started))
             outcome = self._step.run(inputs, left)
             if outcome.values is None:
@@ -124,4 +126,4 @@ class StepByStep:
             if failures:
                 return failures[0]
             return RunOutcome(None, str(error), time.perf_counter() - started)
-        return RunOutcome(values, None, time.perf_counter() - started)
+        return RunOutcome(values, None, time.perf_counter() - started, steps=steps if self._roles.stop is not None else None)

@@ -11,8 +11,7 @@ from ortscan.running.specs import input_specs, output_specs
 from ortscan.running.stepping import StepByStep
 from ortscan.verification.compare_models import compare_models, static_problems
 from ortscan.verification.compare_settings import CompareSettings, Reference
-from ortscan.verification.inputs.given_inputs import read_inputs
-from ortscan.verification.inputs.shapes import given_dims, given_shapes, shapes_with_dims, with_shapes
+from ortscan.verification.inputs.given_inputs import ChosenInputs
 from ortscan.verification.judge.verdict import result_without_runs
 from ortscan.verification.result import Verification
 from rewrites.stepping.step_roles import StepRoles
@@ -34,15 +33,9 @@ def verify_steps(step: AnyModel, whole: AnyModel, roles: StepRoles, *, level: Le
     budget = Budget(options.get("time_limit") or seconds, size)
     with ExitStack() as stack:
         one, loop = open_source(step, stack), open_source(whole, stack)
-        specs, outputs = input_specs(loop.proto.graph), output_specs(loop.proto.graph)
-        named = shapes_with_dims(specs, given_shapes(options.get("shapes")), given_dims(options.get("dims")))
-        specs, sizes = with_shapes(specs, named)
-        sets: list[dict[str, Any]] = [{}]
-        recorded: list[dict[str, Any]] = []
-        if options.get("inputs") is not None:
-            sets, recorded = read_inputs(options["inputs"], specs, set(), outputs)
+        chosen = ChosenInputs.of(loop.proto, *(options.get(name) for name in ("inputs", "shapes", "dims")))
         if problems := static_problems(loop.proto, loop.proto):
-            return result_without_runs([spec.name for spec in outputs], problems, inconclusive=True)
+            return result_without_runs(list(roles.outputs), problems, inconclusive=True)
         declared = input_specs(one.proto.graph), output_specs(one.proto.graph)
         settings = CompareSettings(
             budget,
@@ -53,5 +46,5 @@ def verify_steps(step: AnyModel, whole: AnyModel, roles: StepRoles, *, level: Le
             level=level,
             reference=Reference(one, [spec.name for spec in declared[1]], lambda session: StepByStep(session, roles, *declared)),
         )
-        outcome = compare_models(loop, loop, specs, sizes, sets, settings, recorded)
+        outcome = compare_models(loop, loop, chosen.specs, chosen.sizes, chosen.sets, settings, chosen.recorded)
         return replace(outcome, level=level, limits_hit=tuple(budget.hits))

@@ -10,6 +10,7 @@ from ortscan.verification.result_html import case_label, verification_html
 from rewrites.base.plain_text import counted, sentence
 
 __all__ = [
+    "EXECUTED_STEPS",
     "Case",
     "CaseStatus",
     "FirstDifference",
@@ -18,6 +19,9 @@ __all__ = [
     "OutputResult",
     "Verification",
 ]
+
+EXECUTED_STEPS = "executed steps"
+"""The key, in ``Case.varied``, of the number of steps that ran until a stop output ended the loop."""
 
 _LONGEST_REASON = 120
 

@@ -17,13 +17,12 @@ from ortscan.modelio.source import open_source
 from ortscan.running.budget import FULL_BYTES, FULL_SECONDS, QUICK_BYTES, QUICK_SECONDS, Budget, Level
 from ortscan.running.crash_risks import crash_risks
 from ortscan.running.runner import check_providers
-from ortscan.running.specs import SessionSpec, input_specs, output_specs, overridable_names
+from ortscan.running.specs import SessionSpec, input_specs, output_specs
 from ortscan.verification.compare_loops import compare_loops, has_loops_of_its_own, is_large
 from ortscan.verification.compare_models import compare_models, static_problems
 from ortscan.verification.compare_settings import CompareSettings
-from ortscan.verification.inputs.given_inputs import Given, read_inputs
+from ortscan.verification.inputs.given_inputs import ChosenInputs, Given
 from ortscan.verification.inputs.interface import interface_differences
-from ortscan.verification.inputs.shapes import given_dims, given_shapes, shapes_with_dims, with_shapes
 from ortscan.verification.judge.verdict import result_without_runs
 from ortscan.verification.oracle.runnable import without_plans
 from ortscan.verification.result import Verification
@@ -93,36 +92,31 @@ def verify(
         OptionError: an option is invalid, or ``inputs``, ``shapes`` or ``providers`` do not fit the model or this onnxruntime.
     """
     _check_options(seed, rtol, atol, providers, level, time_limit, memory_limit)
-    fixed, named = given_shapes(shapes), given_dims(dims)
     usual = (QUICK_SECONDS, QUICK_BYTES) if level == "quick" else (FULL_SECONDS, FULL_BYTES)
     seconds = usual[0] if time_limit is None else min(time_limit, _LONGEST)
     budget = Budget(seconds, usual[1] if memory_limit is None else memory_limit)
     with ExitStack() as stack:
         old, new = without_plans(open_source(before, stack), stack), open_source(after, stack)
         check_providers(providers or _CPU)
-        specs, outputs = input_specs(old.proto.graph), output_specs(old.proto.graph)
-        specs, sizes = with_shapes(specs, shapes_with_dims(specs, fixed, named))
-        sets: list[dict[str, Any]] = [{}]
-        recorded: list[dict[str, Any]] = []
-        if inputs is not None:
-            sets, recorded = read_inputs(inputs, specs, overridable_names(old.proto), outputs)
+        chosen = ChosenInputs.of(old.proto, inputs, shapes, dims)
+        specs, sizes = chosen.specs, chosen.sizes
         problems = static_problems(old.proto, new.proto)
         if problems:
             alike = not interface_differences(old.proto, new.proto)
-            names = [spec.name for spec in outputs]
+            names = [spec.name for spec in output_specs(old.proto.graph)]
             return result_without_runs(names, problems, inconclusive=alike and bool(crash_risks(old.proto)))
         settings = CompareSettings(budget, stack, seed, rtol, atol, providers or _CPU, configure, level)
         if level == "quick" and inputs is None and is_large(old.proto) and has_loops_of_its_own(old.proto):
             outcome = compare_loops(old, new, specs, sizes, settings)
         else:
-            outcome = compare_models(old, new, specs, sizes, sets, settings, recorded)
-        chosen = [] if outcome.inconclusive else _chosen_sizes(sizes, named, input_specs(new.proto.graph))
-        outcome = replace(outcome, level=level, limits_hit=tuple(budget.hits), notes=[*outcome.notes, *chosen])
+            outcome = compare_models(old, new, specs, sizes, chosen.sets, settings, chosen.recorded)
+        only_sizes = [] if outcome.inconclusive else _note_on_sizes(sizes, dims or {}, input_specs(new.proto.graph))
+        outcome = replace(outcome, level=level, limits_hit=tuple(budget.hits), notes=[*outcome.notes, *only_sizes])
         _log.info("%s", outcome.summary().splitlines()[0])
         return outcome
 
 
-def _chosen_sizes(sizes: Mapping[str, int], named: Mapping[str, int], specs: Sequence[SessionSpec]) -> list[str]:
+def _note_on_sizes(sizes: Mapping[str, int], named: Mapping[str, int], specs: Sequence[SessionSpec]) -> list[str]:
     """Return a note that only ``sizes``, which the caller chose, were compared.
 
     ``named`` has the sizes from the option ``dims``; the others are from ``shapes``. Leave out sizes that are fixed in

@@ -122,14 +122,14 @@ def _sizes(
     state: ir.Value, grown: Collection[int], scan: Mapping[str, int], sources: Mapping[str, ir.Value]
 ) -> tuple[int | tuple[str, int], ...]:
     if state.shape is None:
-        raise OptionError(f"initial: the rank of the state {quoted(state.name)} is unknown; pass an array.")
+        raise OptionError(f"initial: the rank of the state {quoted(state.name)} is unknown; start it from an input.")
     sizes: list[int | tuple[str, int]] = []
     for axis, dim in enumerate(shape_dims(state.shape)):
         source = 0 if axis in grown else dim if isinstance(dim, int) else _axis_with(dim, scan, sources)
         if source is None:
             size = "without a name" if dim is None else quoted(dim)
             where = f"the size {size} at axis {axis} of the state {quoted(state.name)}"
-            raise OptionError(f"initial: {where} follows from no other input; pass an array.")
+            raise OptionError(f"initial: {where} follows from no other input; start the state from an input.")
         sizes.append(source)
     return tuple(sizes)
 

@@ -1,5 +1,6 @@
 """The number of steps of a Loop, and the condition that another step follows."""
 
+import functools
 from collections.abc import Mapping
 
 import numpy as np
@@ -16,14 +17,13 @@ __all__ = ["next_condition", "step_limit"]
 def step_limit(b: Builder, roles: StepRoles, inputs: Mapping[str, ir.Value]) -> ir.Value:
     """Return the most steps of a Loop, an int64 number.
 
-    It is the smaller one of the length of the first scanned input and the limit of ``roles``. ``inputs``: the inputs of the whole
-    model by name.
+    It is the smallest of the lengths of the scanned inputs and the limit of ``roles``. ``inputs``: the inputs of the whole model by
+    name.
     """
     limit = roles.limit
     counts = [b.const(np.array(limit, np.int64))] if isinstance(limit, int) else [inputs[limit]] if limit else []
-    for name, axis in list(roles.scan.items())[:1]:
-        counts.append(squeeze(b, shape_of(b, inputs[name], axis), [0]))
-    return counts[0] if len(counts) == 1 else where(b, b.op("Less", *counts), *counts)
+    counts += [squeeze(b, shape_of(b, inputs[name], axis), [0]) for name, axis in roles.scan.items()]
+    return functools.reduce(lambda least, count: where(b, b.op("Less", least, count), least, count), counts)
 
 
 def next_condition(b: Builder, before: ir.Value, stop: ir.Value | None) -> ir.Value:

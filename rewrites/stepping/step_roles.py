@@ -78,17 +78,17 @@ def read_roles(step: ir.Model, names: RoleNames) -> StepRoles:
         _check_stop(_known("stop", names.stop, outputs, "output"))
     limit = _read_limit(names.max_steps, {*inputs, *outputs})
     if not scan and limit is None:
-        raise OptionError("The number of steps is unknown: name a scanned input (scan), or the most steps (max_steps).")
+        raise OptionError("The number of steps is unknown: scan an input, or set max_steps.")
     wanted = _read_outputs(names.outputs, outputs)
     if shared := [name for name in wanted if name in inputs]:
-        raise OptionError(f"{listed(shared)} is an input and an output of the step; leave it out of outputs.")
+        raise OptionError(f"{listed(shared)} is an input and an output of the step; return other outputs.")
     asked = _axes("stack", names.stack, outputs, "output")
     if unreturned := [name for name in asked if name not in wanted]:
-        raise OptionError(f"stack: {listed(unreturned)} is not in outputs.")
+        raise OptionError(f"stack: {listed(unreturned)} is not among the returned outputs.")
     stack = {name: asked.get(name, 0) for name in wanted if name in asked or name not in states.values()}
     for name in stack:
         if not isinstance(outputs[name].type, ir.TensorType | None):
-            raise OptionError(f"The output {quoted(name)} is no tensor, so its values cannot be stacked; leave it out of outputs.")
+            raise OptionError(f"The output {quoted(name)} is no tensor, so its values cannot be stacked; return other outputs.")
     initial = read_initial({} if names.initial is None else names.initial, states, scan, names.counter, inputs, outputs)
     return StepRoles(states, scan, names.stop, limit, names.counter, initial, wanted, stack)
 

@@ -166,3 +166,20 @@ def test_a_loop_is_made_within_limits() -> None:
     step = parsed(CELL)
     whole = ortscan.loop(step, states={"h": "h1"}, scan=["x"], time_limit=60)
     assert whole == ortscan.loop(step, states={"h": "h1"}, scan=["x"])
+
+
+def test_the_shortest_scanned_input_limits_the_steps() -> None:
+    text = "g (float[2] h, float[2] x, float[2] z) => (float[2] h1) { a = Add (h, x) h1 = Sub (a, z) }"
+    whole = ortscan.loop(parsed(text), states={"h": "h1"}, scan=["x", "z"], max_steps="n", verify=False)
+    long, short = np.ones((5, 2), np.float32), np.zeros((3, 2), np.float32)
+    for x, z, expected in ((long, short, 3.0), (short, long, -3.0)):
+        feed = {"h": np.zeros(2, np.float32), "x": x, "z": z, "n": np.array(9)}
+        assert_same_numbers(ort_run(whole, feed), [np.full(2, expected, np.float32)])
+
+
+def test_a_warning_names_options_that_loop_has() -> None:
+    text = "g (float[2] h, float[N] x) => (float[2] h1) <int64[1] size = {999}> { y = Reshape (x, size) m = ReduceMax (y) h1 = Add (h, m) }"
+    step = parsed(text)
+    with pytest.warns(ortscan.OrtscanWarning, match="pass shapes to ortscan.loop"):
+        ortscan.loop(step, states={"h": "h1"}, max_steps=2)
+    assert ortscan.loop(step, states={"h": "h1"}, max_steps=2, shapes={"x": [999]})

@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -21,11 +21,12 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from ortscan.base.paths import is_path
 from ortscan.ort.element_types import numpy_type
-from ortscan.running.specs import SessionSpec
+from ortscan.running.specs import SessionSpec, input_specs, output_specs, overridable_names
+from ortscan.verification.inputs.shapes import given_dims, given_shapes, shapes_with_dims, with_shapes
 from rewrites.base.errors import ModelFileError, OptionError
 from rewrites.base.plain_text import shown
 
-__all__ = ["Given", "read_inputs"]
+__all__ = ["ChosenInputs", "Given", "read_inputs"]
 
 _MOST_SETS, _MOST_FOLDERS = 100_000, 10_000
 _MOST_BYTES = 2**31
@@ -34,6 +35,36 @@ _IN, _OUT = "in:", "out:"
 _Arrays = dict[str, Any]
 
 Given = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
+
+
+class ChosenInputs(NamedTuple):
+    """The inputs that the caller of a comparison chose.
+
+    Args:
+        specs: the declarations of the inputs.
+        sizes: the sizes of free dimensions.
+        sets: the sets of values, by input; one empty set if all values are generated.
+        recorded: the outputs that were recorded with each set.
+    """
+
+    specs: list[SessionSpec]
+    sizes: dict[str, int]
+    sets: list[_Arrays]
+    recorded: list[_Arrays]
+
+    @classmethod
+    def of(cls, model: onnx.ModelProto, inputs: Given | None, shapes: Any, dims: Any) -> "ChosenInputs":
+        """Return the inputs for ``model``. The other arguments are options of ``verify``.
+
+        Raises:
+            OptionError: an option is invalid, or does not fit the model.
+            ModelFileError: a file of inputs cannot be read.
+        """
+        declared = input_specs(model.graph)
+        specs, sizes = with_shapes(declared, shapes_with_dims(declared, given_shapes(shapes), given_dims(dims)))
+        if inputs is None:
+            return cls(specs, sizes, [{}], [])
+        return cls(specs, sizes, *read_inputs(inputs, specs, overridable_names(model), output_specs(model.graph)))
 
 
 def read_inputs(

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ortscan.running.budget import RUN_SECONDS
-from ortscan.running.runner import ModelSession
+from ortscan.running.runner import ModelSession, RunOutcome
 from ortscan.verification.inputs.cases import Inputs
 from ortscan.verification.inputs.point import PlannedCase
 from ortscan.verification.judge.compare_outputs import SPECIAL, Comparer, RunLimit
 from ortscan.verification.judge.compare_values import Gap
 from ortscan.verification.judge.guards import LETS_IN, Guards
-from ortscan.verification.result import Case, CaseStatus, OutputError
+from ortscan.verification.result import EXECUTED_STEPS, Case, CaseStatus, OutputError
 
 __all__ = ["Judge", "Judged"]
 
@@ -79,7 +79,7 @@ class Judge:
             outcome = self.before.run(feed, self.limit.seconds())
             if outcome.values is not None:
                 self._attempts[kind], self.limit.slowest = attempt, max(self.limit.slowest, outcome.seconds)
-                return self._judge_run(plan, attempt, feed, outcome.values, outcome.seconds)
+                return self._judge_run(plan, attempt, feed, outcome)
             timed_out = timed_out or outcome.timed_out
             first_error = first_error or outcome.error
             if timed_out or outcome.died:
@@ -103,28 +103,27 @@ class Judge:
                 return errors if outcome.values is None else []
         return errors
 
-    def _judge_run(
-        self, plan: PlannedCase, attempt: str, feed: Mapping[str, Any], expected: Sequence[Any], seconds: float
-    ) -> Judged:
+    def _judge_run(self, plan: PlannedCase, attempt: str, feed: Mapping[str, Any], expected: RunOutcome) -> Judged:
         if self.guards and (risk := self.guards[1].obstacle(feed)) is not None:
             status: CaseStatus = "fails only after" if risk == LETS_IN else "skipped"
             return _without_comparison(plan, attempt, status, f"the result was not run: {risk}")
         budget = self.limit.budget
-        outcome = self.after.run(feed, min(max(_SHORTEST_LIMIT, budget.left()), max(RUN_SECONDS, 10 * seconds)))
+        outcome = self.after.run(feed, min(max(_SHORTEST_LIMIT, budget.left()), max(RUN_SECONDS, 10 * expected.seconds)))
         if outcome.timed_out and budget.is_spent():
             return _without_comparison(plan, attempt, "skipped", f"no time was left for the result: {outcome.error}", True)
         if outcome.exhausted:
             return _without_comparison(plan, attempt, "skipped", f"there was not enough memory for the result: {outcome.error}")
         if outcome.values is None:
             return _without_comparison(plan, attempt, "fails only after", outcome.error)
-        gaps = self.comparer.compare(plan.point.kind, feed, expected, outcome.values)
+        gaps = self.comparer.compare(plan.point.kind, feed, expected.values or (), outcome.values)
         if not gaps:
             special = plan.point.kind in SPECIAL
             unlike = "is computed from NaN or infinity by a recurrent node" if special else "differs from run to run"
             return _without_comparison(plan, attempt, "skipped", f"every output of the original {unlike}")
         status = "different" if any(gap.reason for gap in gaps.values()) else "equal"
         errors = {n: OutputError(g.absolute, g.relative, g.allowed, g.reason) for n, g in gaps.items()}
-        case = Case(plan.point.sizes, plan.varied(attempt), status, outputs=errors)
+        steps = {} if expected.steps is None else {EXECUTED_STEPS: expected.steps}
+        case = Case(plan.point.sizes, plan.varied(attempt) | steps, status, outputs=errors)
         if status == "equal" or self._witnessed:
             return Judged(plan, case, gaps)
         self._witnessed = True

@@ -1,6 +1,7 @@
 """``ortscan loop STEP OUT`` writes the whole loop, and says in one line what it gains."""
 
 import json
+import re
 from pathlib import Path
 
 import onnx
@@ -9,6 +10,7 @@ import pytest
 from ortscan.__main__ import main
 from ortscan.benchmark.step_times import time_steps
 from ortscan.looping import whole_loop
+from ortscan.report.answer import Answer
 from rewrites.stepping.step_roles import RoleNames
 from tests.support.text import parsed
 
@@ -31,14 +33,18 @@ def test_the_loop_is_written_and_the_first_line_is_the_answer(step: str, tmp_pat
     assert [value.name for value in whole.graph.input] == ["x"]
     assert [value.name for value in whole.graph.output] == ["y", "h1"]
     first, *others = capsys.readouterr().out.splitlines()
-    assert " · a Loop instead of one call for each step · equal on " in first
+    assert re.search(r" · a Loop instead of one call for each step · equal on [0-9]+ cases? of 1 (to [0-9] )?steps?$", first)
+    assert any(line.startswith("verified on onnxruntime: equal on ") and "executed steps in 1" in line for line in others)
     assert others[-1].startswith(f"wrote {out}")
 
 
 def test_json_has_the_answer_and_the_verification(step: str, capsys) -> None:
     assert main(["loop", step, "--dry-run", *ROLES, "--json", "--verify", "quick"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert "a Scan instead of one call" in document["answer"]
+    answer = document["answer"]
+    assert "a Scan instead of one call" in answer["text"]
+    assert (answer["outcome"], answer["kind"], answer["cases"] > 0) == ("equal", "Scan", True)
+    assert set(answer) > set(vars(Answer(True, 1, 0, 0)))
     assert document["verification"]["ok"]
     assert document["output"] is None
 
@@ -56,7 +62,11 @@ def test_nothing_is_compared_or_timed_if_not_asked(step: str, capsys) -> None:
         (["--scan", "x=a"], "--scan: 'a' is not the number of an axis."),
         (["--initial", "h=a"], "--initial: 'a' is not a number."),
         (["--state", "h=h1", "--max-steps", "0"], "must be a whole number above 0, or the name of a new input, not 0."),
-        (["--state", "h=h1"], "The number of steps is unknown: name a scanned input"),
+        (["--state", "h=h1"], "The number of steps is unknown: scan an input, or set --max-steps."),
+        (["--state", "h=h2"], "--state: the step has no output 'h2'"),
+        ([*ROLES, "--stop", "y"], "--stop: the output 'y' must be bool, not "),
+        ([*ROLES, "--return", "y", "--return", "y"], "--return names 'y' twice."),
+        ([*ROLES, "--return", "y", "--stack", "done"], "--stack: 'done' is not among the returned outputs."),
     ],
 )
 def test_wrong_usage_is_one_line(words: list[str], message: str, step: str, capsys) -> None:
@@ -64,6 +74,11 @@ def test_wrong_usage_is_one_line(words: list[str], message: str, step: str, caps
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert message in error
+
+
+def test_a_folder_of_steps_is_refused(tmp_path: Path, capsys) -> None:
+    assert main(["loop", str(tmp_path), "out.onnx", *ROLES]) == 2
+    assert capsys.readouterr().err == f"ortscan: error: {tmp_path} is a folder, but this command reads one model.\n"
 
 
 def test_a_step_that_no_inputs_fit_has_no_time() -> None:
