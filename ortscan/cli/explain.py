@@ -114,10 +114,17 @@ def _explain_model(args: argparse.Namespace) -> int:
     left = _unwanted_loops(report, args)
     if not left:
         return ExitCode.OK
-    loops = "; ".join(f"{loop.where} ({', '.join(reason.code for reason in loop.reasons)})" for loop in left)
+    loops = "; ".join(_what_is_left(loop, report.target) for loop in left)
     name = f" in {args.name_shown}" if hasattr(args, "name_shown") else ""
     print(sentence(f"ortscan: {counted(len(left), 'loop')} left{name}: {loops}"), file=sys.stderr)
     return ExitCode.LOOPS_LEFT
+
+
+def _what_is_left(loop: LoopReport, target: str) -> str:
+    """Return the path of a loop, the recurrent node that it became if the target does not run that, and the codes of reasons."""
+    nodes = dict.fromkeys(fired.made.native for fired in loop.fired if fired.made.native)
+    became = f", now a native {' and '.join(nodes)} that {target} does not run" if nodes and not loop.nodes_after else ""
+    return f"{loop.where}{became} ({', '.join(reason.code for reason in loop.reasons)})"
 
 
 def _unwanted_loops(report: RewriteReport, args: argparse.Namespace) -> list[LoopReport]:

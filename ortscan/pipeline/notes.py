@@ -99,17 +99,13 @@ def _where(loop: LoopReport, target: Target, branch: bool) -> str:
     if native and not loop.unrolled_nodes:
         parts.append(f"native {' and '.join(dict.fromkeys(native))}")
     if loop.fate != "removed" and (loop.nodes_after or not native):
-        parts.append("a loop" if loop.kind in _CONTROL_FLOW else f"native {loop.kind}")
+        parts.append(f"native {loop.kind}" if loop.kind in _RECURRENT else "a loop")
     what = " and ".join(parts) or "plain operators, for all steps at once"
     on_cpu = any(fired.made.on_cpu for fired in loop.fired)
-    unknown = (
-        branch or (on_cpu and not isinstance(loop.steps, int)) or any(reason.code == "UNROLL-UNKNOWN" for reason in loop.reasons)
-    )
-    advice = "; fix its number of steps to avoid that (--fix-shape)" if unknown else ""
     if on_cpu or (loop.fate != "removed" and not target.loops):
-        return f"{what}, which {target.name} does not run: it falls back to onnxruntime's CPU{advice}"
+        return f"{what}, which {target.name} does not run: it falls back to onnxruntime's CPU"
     if branch and "If" not in target.control_flow:
-        return f"{what}, in a branch, which {target.name} does not run: it falls back to onnxruntime's CPU{advice}"
+        return f"{what}, in a branch, which {target.name} does not run: it falls back to onnxruntime's CPU"
     return f"{what}, on {target.name}"
 
 

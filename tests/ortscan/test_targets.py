@@ -120,17 +120,8 @@ def test_cudnn_has_no_lstm_with_other_activations_and_says_so():
     [
         (summing(), "coreml", "unrolled into 12 nodes, on coreml"),
         (lstm(), "qnn", "native LSTM, on qnn"),
-        (
-            summing("T"),
-            "nnapi",
-            "a loop, which nnapi does not run: it falls back to onnxruntime's CPU; fix its number of steps to avoid that (fix_shapes)",
-        ),
-        (
-            lstm("T"),
-            "coreml",
-            "native LSTM, which coreml does not run: it falls back to onnxruntime's CPU; "
-            "fix its number of steps to avoid that (fix_shapes)",
-        ),
+        (summing("T"), "nnapi", "a loop, which nnapi does not run: it falls back to onnxruntime's CPU"),
+        (lstm("T"), "coreml", "native LSTM, which coreml does not run: it falls back to onnxruntime's CPU"),
         (summing(), "cuda", "a loop, on cuda"),
         (summing(), "cpu", ""),
     ],

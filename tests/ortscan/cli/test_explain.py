@@ -52,6 +52,21 @@ def test_a_loop_that_is_left_fails_only_if_asked(
     assert ("left in left.onnx: main/Scan" in line) == (words[0] == ".")
 
 
+def test_a_loop_that_became_a_node_of_the_cpu_is_named_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "examples/keras_bidirectional_gru.onnx", "--no-advice", "--fail-on-loops", "--target", "coreml"]) == 6
+    assert ", now a native GRU that coreml does not run (UNROLL-UNKNOWN);" in capsys.readouterr().err
+
+
+def test_only_options_that_help_are_recommended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """g (float[2] s, int64 n) => (float[2] y) { y = Loop (n, , s) <body = b (int64 i, bool c, float[2] h) => (bool c1, float[2] h1) {
+        c1 = Identity (c) h1 = Atan (h) }> }"""
+    onnx.save(parsed(text), tmp_path / "m.onnx")
+    assert main(["explain", str(tmp_path / "m.onnx"), "--target", "coreml"]) == 0
+    text = capsys.readouterr().out
+    assert "--fix-shape" not in text
+    assert "try   --fix-input n=8: no loop is left" in text
+
+
 def test_json_is_printed_even_if_a_loop_is_left(
     models: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
