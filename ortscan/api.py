@@ -25,7 +25,7 @@ from ortscan.pipeline.on_difference import on_difference_of, verified
 from ortscan.pipeline.rewriting import Rewriting, Rewritten
 from ortscan.pipeline.self_check import self_checked
 from ortscan.pipeline.smaller_weights import with_smaller_weights
-from ortscan.report.outcome import Report, with_drawings
+from ortscan.report.outcome import Report, in_python, with_drawings
 from ortscan.soundness.new_fault import new_fault
 from ortscan.soundness.output_shapes import warn_of_redeclarations
 from ortscan.verb_options import OPTIMIZE_OPTIONS, REWRITING_OPTIONS, MigrateOptions, OpsetTarget, check_max_error, check_weights
@@ -119,7 +119,7 @@ def optimize(model: Any, *, report: bool = False, **options: Any) -> Any:
         if not report:
             return result
         answer = timed_answer(outcome, rewriting.model, rewriting.sizes, level or "quick")
-    return result, with_drawings(outcome.report, rewriting.model, outcome.loaded.model, model, answer)
+    return result, in_python(with_drawings(outcome.report, rewriting.model, outcome.loaded.model, model, answer))
 
 
 @overload

@@ -72,7 +72,7 @@ def candidates(
                     f"{dim} is mostly {mostly}",
                     {dim: size},
                 )
-    if not target.loops or codes & {"UNROLL-UNKNOWN", "LINEAR-STEPS", "CUMULATIVE-STEPS"}:
+    if not target.loops or codes & {"UNROLL-UNKNOWN", "LINEAR-STEPS", "CUMULATIVE-STEPS", "CONSTANT-STATES"}:
         for dim in free[:_MOST_DIMS]:
             dims = {**(options.get("fix_dims") or {}), dim: _SOME_STEPS}
             flags = f"--fix-dim {shlex.quote(f'{dim}={_SOME_STEPS}')}"

@@ -103,7 +103,7 @@ def with_drawings(outcome: Outcome, original: AnyModel, result: ir.Model, model:
 def in_python(report: Report) -> Report:
     """Return ``report``, after its texts are changed to name options as keywords instead of flags."""
     for loop in report.loops:
-        loop.runs = in_keywords(loop.runs)
+        loop.reasons = [replace(reason, detail=in_keywords(reason.detail)) for reason in loop.reasons]
         loop.advice = [
             replace(advice, text=keywords_text(advice.options) + advice.text.removeprefix(advice.flags)) for advice in loop.advice
         ]

@@ -28,7 +28,11 @@ __all__ = [
 _STYLES = {"removed": "green", "compiled": "green", "reduced": "yellow", "rewritten": "yellow", "kept": "red"}
 _LOOKS = {"good": "bold green", "some": "bold yellow", "bad": "bold red"}
 _MOST_LOOPS = 20
-_PREPARING = frozenset(rule.name for rule in RULES if rule.phase in ("cleanup", "loop_form", "scan_form", "tidy"))
+_PREPARING = frozenset(
+    rule.name
+    for rule in RULES
+    if rule.phase in ("cleanup", "loop_form", "scan_form", "tidy") and rule.name not in ("constant-states", "pairwise-distance")
+)
 """Rules whose changes only prepare other changes."""
 _WIDEST_CODE = 24
 

@@ -28,8 +28,9 @@ from rewrites.analysis.dependence import is_deterministic, nodes_computing, read
 from rewrites.analysis.loop_parts import LoopPart
 from rewrites.base.plain_text import listed
 from rewrites.graph.context import Context
+from rewrites.graph.dims import FREE
 from rewrites.graph.replace import replace_value
-from rewrites.graph.values import const_array, is_read, static_dims
+from rewrites.graph.values import const_array, is_read, shape_dims, static_dims
 from rewrites.loops import Loop, ScanInput, ScanView, State
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.scan_form.scanned_states import replace_states_by_scan_inputs
@@ -37,7 +38,9 @@ from rewrites.scan_form.scanned_states import replace_states_by_scan_inputs
 __all__ = ["RULE", "check"]
 
 _MOST_BYTES = 1 << 20
-_TYPES = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL})
+_TYPES = frozenset(
+    {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL}
+)
 """The types of values that may be scanned instead of states."""
 _MOST_OPERATIONS = 1 << 17
 """The most runs of a node. A run of a small node takes about 1 µs."""
@@ -45,12 +48,14 @@ _MOST_OPERATIONS = 1 << 17
 
 def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     """Return a patch if the loop is a Scan with states that depend on constants alone."""
-    if not isinstance(loop, ScanView) or loop.batched or not isinstance(loop.steps, int) or loop.steps < 1:
+    if not isinstance(loop, ScanView) or loop.batched or loop.steps == 0:
         return NOTHING_HERE
     states, varying = _constant_states(loop)
     if not nodes_computing(loop.body, [state.next for state in states]):
         return NOTHING_HERE
     names, scanned = listed(state.inner.name for state in states), _values_to_scan(loop, states, varying)
+    if not isinstance(loop.steps, int):
+        return NotApplicable("CONSTANT-STATES", f"{names} can be computed in advance if {_condition_on_steps(loop, ctx)}")
     nodes = nodes_computing(loop.body, [*(state.next for state in states), *scanned])
     size = loop.steps * sum(map(_bytes, scanned))
     if size > _MOST_BYTES:
@@ -80,6 +85,16 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
         return [replace_states_by_scan_inputs(loop, states, inputs, ctx)]
 
     return Patch(f"computed {names} for all {loop.steps} steps, because they depend on constants alone", edit)
+
+
+def _condition_on_steps(loop: ScanView, ctx: Context) -> str:
+    """Return what must be known about the unknown number of steps, and the option that fixes it, if there is one."""
+    dims = {dim for value in ctx.model.graph.inputs if value.shape is not None for dim in shape_dims(value.shape)}
+    if loop.steps is None or loop.steps not in dims:
+        return "the number of steps is known"
+    if str(loop.steps).startswith(FREE):
+        return "the number of steps is fixed (--fix-shape)"
+    return f"the number of steps, {loop.steps}, is fixed (--fix-dim)"
 
 
 def _values_to_scan(loop: ScanView, states: Sequence[State], varying: set[ir.Value]) -> list[ir.Value]:

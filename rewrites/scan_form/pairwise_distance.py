@@ -32,7 +32,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if total is None or match is None:
         return NOTHING_HERE
     if not ctx.options.fast_math:
-        return NotApplicable("FAST-MATH", f"'{total.name}' is a pairwise distance, which fast_math makes one operator")
+        return NotApplicable("FAST-MATH", f"'{total.name}' is a pairwise distance, which --fast-math makes one operator")
     rows, matrix, reverse = match
 
     def edit() -> list[ir.Node]:

@@ -7,7 +7,7 @@ from ortscan.__main__ import main
 from ortscan.explaining import explained
 from ortscan.option_words import in_flags, in_keywords, keywords_text
 from ortscan.report.codes import CODES, Code
-from tests.support.small_models import RECURRENCE
+from tests.support.small_models import RECURRENCE, SCHEDULE
 from tests.support.text import parsed
 
 
@@ -59,10 +59,11 @@ def test_the_command_line_and_python_name_the_same_option_in_their_own_words(cap
         ortscan.explain(path, fix_dims={"Q": 3})
 
 
-def test_the_page_and_the_placement_of_a_loop_name_flags_only_on_the_command_line() -> None:
-    model = parsed(RECURRENCE)
-    assert "--fix-shape" in explained(model, target="nnapi").loops[0].runs
-    report = ortscan.explain(model, target="nnapi")
-    assert "(fix_shapes)" in report.loops[0].runs
-    assert "fix_shapes" in report.to_html()
+def test_the_page_and_the_reasons_of_a_loop_name_flags_only_on_the_command_line() -> None:
+    model = parsed(SCHEDULE)
+    assert "(--fix-dim)" in explained(model).loops[0].reasons[0].detail
+    assert "(--fix-shape)" in explained(parsed(SCHEDULE.replace("[T", "[?"))).loops[0].reasons[0].detail
+    report = ortscan.explain(model)
+    assert "(fix_dims)" in report.loops[0].reasons[0].detail
+    assert "fix_dims" in report.to_html()
     assert "--fix-" not in report.to_html()

@@ -5,7 +5,7 @@ import onnx
 
 from tests.support.text import parsed
 
-__all__ = ["ENDLESS", "MAP", "PLAIN", "RECURRENCE", "UNTOUCHED", "WRITTEN_OUT", "X", "expected_of_map", "with_weights"]
+__all__ = ["ENDLESS", "MAP", "PLAIN", "RECURRENCE", "SCHEDULE", "UNTOUCHED", "WRITTEN_OUT", "X", "expected_of_map", "with_weights"]
 
 MAP = """
 <ir_version: 8, opset_import: ["": 18]>
@@ -19,6 +19,14 @@ g (float[T, 4] x, float[4] h) => (float[4] last, float[T, 4] y) {
   last, y = Scan <num_scan_inputs = 1, body = b (float[4] s, float[4] xi) => (float[4] n, float[4] yi) {
     p = Mul(s, s) q = Add(p, xi) n = Atan(q) yi = Identity(n)
   }> (h, x)
+}
+"""
+SCHEDULE = """
+<ir_version: 8, opset_import: ["": 18]>
+g (float[T, 4] x, float[4] h) => (float[4] last) <float[4] k0 = {1, 2, 3, 4}> {
+  last, k = Scan <num_scan_inputs = 1, body = b (float[4] s, float[4] k, float[4] xi) => (float[4] n, float[4] k1) {
+    k1 = Atan(k) p = Mul(s, k) q = Add(p, xi) n = Atan(q)
+  }> (h, k0, x)
 }
 """
 PLAIN = """

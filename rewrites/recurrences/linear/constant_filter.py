@@ -42,6 +42,7 @@ from rewrites.base import since
 from rewrites.fission.stacks import Stacks
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.type_names import type_name
 from rewrites.graph.values import const_array, static_dims
 from rewrites.loops import Loop, ScanView
 from rewrites.ops.versions import concat, reshape, reversed_if, split
@@ -59,6 +60,7 @@ from rewrites.scans.linear_system import SystemBlocks, block_length, varying_ns
 __all__ = ["RULE", "check"]
 
 _TYPES = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
+_HALVES = frozenset({ir.DataType.FLOAT16, ir.DataType.BFLOAT16})
 _MOST = 1e9
 _LARGEST = {4: (1e18, 1e37), 8: (1e150, 1e306)}
 """For each item size in bytes: the limit for numbers whose squares are summed, and the limit for any sum."""
@@ -81,11 +83,13 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     if scan is None:
         return NOTHING_HERE
     kinds = {state.inner.dtype for state in scan.states} | {each.inner.dtype for each in scan.scan_inputs}
-    if not kinds <= _TYPES or len(kinds) != 1:
+    if not kinds <= _TYPES | _HALVES or len(kinds) != 1:
         return NOTHING_HERE
     system, reader = read_system(scan, ctx.opset)
     if system is None or not system.inputs or _other_rule_applies(scan, system, ctx):
         return NOTHING_HERE
+    if kinds <= _HALVES:
+        return NotApplicable("LINEAR-TYPE", f"{_names(system)} is a filter in {type_name(system.states[0].inner.dtype)}")
     if {value.dtype for value in system.inputs} != kinds:
         return NOTHING_HERE  # other rules first move outputs that depend on no state, such as flags, out of the loop
     if system.is_elementwise and not system.has_one_shape:
@@ -178,7 +182,7 @@ def _write_filter(system: System, reader: SystemReader, stacks: Stacks, inside: 
         loop, system, reader, constants, assume_no_negative_zeros=False
     )
     if assume_no_negative_zeros and gives_negative_zeros(loop, system, reader, constants, assume_no_negative_zeros=True):
-        return NotApplicable("LINEAR-CORNERS", f"zeros of {names} could have another sign, which fast_math allows")
+        return NotApplicable("LINEAR-CORNERS", f"zeros of {names} could have another sign, which --fast-math allows")
     refusal = put_stacks(system.inputs, stacks, sizes)
     if refusal is not None:
         return refusal

@@ -107,7 +107,7 @@ def _read(state: State, reader: DecayReader, *, fast_math: bool) -> _DecayingSta
         raise NotLinear(NotApplicable("LINEAR-GROWTH", detail))
     form = "" if fast_math else _corner_form(state, linear, numbers, np.dtype(kind.numpy()), reader)
     if form is None:
-        detail = f"after an infinite or zero '{state.inner.name}', states could differ from the loop, which fast_math allows"
+        detail = f"after an infinite or zero '{state.inner.name}', states could differ from the loop, which --fast-math allows"
         raise NotLinear(NotApplicable("LINEAR-CORNERS", detail))
     return _DecayingState(state, Decay(numbers, np.dtype(kind.numpy()), form), linear.drive)
 

@@ -124,12 +124,25 @@ def test_states_may_depend_on_each_other() -> None:
             "weights": 'float[2] p0 = {1, 2}, string[3,2] words = {"1", "2", "2", "1", "1", "1"}',
             "attributes": "num_scan_inputs = 2",
         },
-        {"inside": STEP, "given": "float[2] s, float[T,2] xs, float[2] g", "results": "float[2] z, float[2] q, float[T,2] ys"},
     ],
-    ids=["row", "other state", "outer value", "random", "initial value", "strings", "steps"],
+    ids=["row", "other state", "outer value", "random", "initial value", "strings"],
 )
 def test_other_states_stay(changes: dict[str, str]) -> None:
     stays(constant_states, model(**changes))
+
+
+@pytest.mark.parametrize(
+    ("steps", "condition"), [("T", "number of steps, T, is fixed (--fix-dim)"), ("?", "number of steps is known")]
+)
+def test_an_unknown_number_of_steps_is_the_reason(steps: str, condition: str) -> None:
+    free = {"given": f"float[2] s, float[{steps},2] xs, float[2] g", "results": f"float[2] z, float[2] q, float[{steps},2] ys"}
+    stays(constant_states, model(STEP, **free), "CONSTANT-STATES", detail=f"'p' can be computed in advance if the {condition}")
+
+
+def test_halves_are_computed_in_advance_too() -> None:
+    text = model("p1 = Tanh (p) w = ReduceSum <keepdims = 0> (p) h1 = Add (h, w) y = Mul (x, w)", weights="float[2] p0 = {1, 2}")
+    after, _ = becomes(constant_states, text.replace("float", "float16"))
+    assert [list(init.dims) for init in after.graph.initializer if init.name != "p0"] == [[3], [2]]
 
 
 CHAIN = " ".join(f"t{i + 1} = Tanh (t{i})" for i in range(8)).replace("(t0)", "(p)")

@@ -121,7 +121,7 @@ def test_without_fast_math_the_report_says_that_it_would_help() -> None:
     after, report = apply(distances(), [pairwise_distance])
     assert patches(report) == []
     assert [(reason.code, reason.detail) for reason in report.loops[0].reasons] == [
-        ("FAST-MATH", "'r' is a pairwise distance, which fast_math makes one operator")
+        ("FAST-MATH", "'r' is a pairwise distance, which --fast-math makes one operator")
     ]
     assert [node.op_type for node in after.graph.node] == ["Scan"]
 

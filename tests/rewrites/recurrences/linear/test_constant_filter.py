@@ -297,6 +297,12 @@ def test_unsupported_or_slower_loops_stay(text: str, code: str) -> None:
     stays(constant_filter, text, code)
 
 
+def test_a_filter_of_halves_stays() -> None:
+    text = scan("m = Mul (h, a) h1 = Sub (x, m) y = Add (h1, x)", given="float[2] s, float[200,2] xs", weights="float a = {14336}")
+    text = text.replace("float[3,2]", "float[200,2]").replace("float", "float16")  # 14336 are the bits of 0.5
+    stays(constant_filter, text, "LINEAR-TYPE", detail="'h' is a filter in float16")
+
+
 def test_the_reason_for_unknown_steps_says_how_many_would_be_faster() -> None:
     stays(constant_filter, second_order("T", shape="B"), "LINEAR-STEPS", detail="for 16 or more")
 
