@@ -19,6 +19,7 @@ from ortscan.modelio.loading import AnyModel, ModelLike, load
 from ortscan.ort.element_types import numpy_type
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import did_you_mean, quoted, shown
+from rewrites.graph.type_names import type_name
 
 __all__ = ["listed_defaults", "with_constant_inputs"]
 
@@ -104,7 +105,7 @@ def _array(formal: ir.Value, value: Any) -> np.ndarray:
         raise OptionError(f"fix_inputs: input '{name}' is no tensor.")
     array = _converted(value, numpy_type(formal.dtype.value))
     if array is None:
-        raise OptionError(f"fix_inputs: '{name}' has the type {formal.dtype.name}, which cannot hold {shown(value)}.")
+        raise OptionError(f"fix_inputs: '{name}' has the type {type_name(formal.dtype)}, which cannot hold {shown(value)}.")
     declared = array.shape if formal.shape is None else formal.shape.dims
     free = [size if isinstance(size, int) else None for size in declared]
     if array.ndim == 0 and all(size in (None, 1) for size in free):

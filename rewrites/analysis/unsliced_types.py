@@ -17,6 +17,7 @@ import onnx_ir as ir
 from rewrites.analysis.dependence import varying_values
 from rewrites.base import since
 from rewrites.base.not_applicable import NotApplicable
+from rewrites.graph.type_names import type_name
 from rewrites.loops import Loop, ScanView
 
 __all__ = ["unscannable", "unsliceable_among", "unsliceable_in_loop"]
@@ -30,7 +31,7 @@ def unsliceable_among(values: Iterable[ir.Value], opset: int) -> NotApplicable |
     """Return a reason if the type of one of ``values`` cannot be sliced or joined in ``opset``, else None."""
     for value in values:
         if value.dtype is not None and not _is_sliceable(value.dtype, opset):
-            return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
+            return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {type_name(value.dtype)}")
     return None
 
 
@@ -38,7 +39,7 @@ def unscannable(value: ir.Value) -> NotApplicable | None:
     """Return a reason if no loop can scan or stack ``value``: several of its elements share a byte."""
     if value.dtype is None or value.dtype not in _PACKED:
         return None
-    return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {value.dtype.name.lower()}")
+    return NotApplicable("ELEMENT-TYPE", f"'{value.name}' holds {type_name(value.dtype)}")
 
 
 @functools.cache

@@ -15,6 +15,7 @@ import onnx_ir as ir
 from rewrites.batching.alignment import aligned_operands, stacked_operand
 from rewrites.batching.call import Call, Result
 from rewrites.batching.table import rule
+from rewrites.graph.type_names import type_name
 from rewrites.ops.traits import operators
 from rewrites.ops.versions import dropout_is_identity
 
@@ -92,7 +93,7 @@ def clip(call: Call) -> Sequence[Result]:
         return call.emit(call.values)
     dtype = call.operand(0).inner.dtype
     if dtype is None or dtype not in _COMPARED:
-        raise call.refuse("NO-BATCHING-RULE", f"bounds that differ between steps, of element type {dtype}")
+        raise call.refuse("NO-BATCHING-RULE", f"bounds that differ between steps, of element type {type_name(dtype)}")
     x, low, high = [*aligned_operands(call), None][:3]
     assert x is not None
     b, limits = call.build, _limits(dtype)

@@ -21,6 +21,7 @@ from rewrites.batching.dims import first_dim, fold_operand, unfold_results
 from rewrites.batching.fold_into_batch import fold_batch
 from rewrites.batching.products import product
 from rewrites.batching.table import rule
+from rewrites.graph.type_names import type_name
 from rewrites.graph.values import dim_of, static_dims
 from rewrites.ops.versions import axis_of, reduce, squeeze, unsqueeze
 
@@ -68,7 +69,8 @@ def _by_definition(call: Call) -> ir.Value:
     wide, narrow = (call.operand(0), zero) if quantizes else (call.operand(1), call.operand(0))
     kind = call.node.outputs[0].dtype or ir.DataType.UINT8 if narrow is None else narrow.inner.dtype
     if wide.inner.dtype != ir.DataType.FLOAT or kind not in _LIMITS:
-        raise call.refuse("NO-BATCHING-RULE", f"scales that differ between steps, of {wide.inner.dtype} and {kind}")
+        types = f"{type_name(wide.inner.dtype)} and {type_name(kind)}"
+        raise call.refuse("NO-BATCHING-RULE", f"scales that differ between steps, of {types}")
     if quantizes and (zero is None or (not zero.batched and _has_one_element_per_step(call, zero))):
         ratio = b.op("Div", call.operand(0).value, scale)
         return b.like(call.node, [ratio, b.const(np.array(1, np.float32)), None if zero is None else zero.value])[0]

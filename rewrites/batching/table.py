@@ -13,6 +13,7 @@ import onnx_ir as ir
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.batching.call import Call, Refused, Result
 from rewrites.graph.dims import differ, refined, with_axes, without_names
+from rewrites.graph.type_names import type_name
 from rewrites.graph.values import dim_of
 from rewrites.ops.traits import operators
 
@@ -131,7 +132,9 @@ def fill_in_shapes(call: Call, results: Sequence[Result], built: Sequence[ir.Nod
         if value.type is None:
             value.type = output.type
         elif output.type is not None and output.type != value.type:
-            raise call.refuse("TYPE-MISMATCH", f"{output.name!r} is declared {output.type} and computed as {value.type}")
+            raise call.refuse(
+                "TYPE-MISMATCH", f"{output.name!r} is declared {type_name(output.type)} and computed as {type_name(value.type)}"
+            )
         if output.shape is not None:
             one_step = without_names(output.shape)
             wanted = with_axes(one_step, 0, _steps_of_result(call)) if result.batched else one_step

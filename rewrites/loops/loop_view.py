@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.marks import EMPTY_SIZES
+from rewrites.graph.type_names import type_name
 from rewrites.graph.values import const_array, const_scalar, rank_of, through_identity
 from rewrites.loops.parts import ScanInput, ScanOutput, State, body_of, check_body_values, check_element_types, malformed
 
@@ -103,7 +104,7 @@ class LoopView:
             ("body's condition", body.outputs[0], ir.DataType.BOOL),
         ):
             if value is not None and value.dtype is not None and value.dtype != dtype:
-                raise malformed(node, name, f"has type {value.dtype}, but must be {dtype}")
+                raise malformed(node, name, f"has type {type_name(value.dtype)}, but must be {type_name(dtype)}")
             array = const_array(value)
             if array is not None and array.size != 1:
                 raise malformed(node, name, f"has {array.size} elements, but must have one")

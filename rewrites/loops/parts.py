@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from rewrites.base.errors import MalformedLoop
 from rewrites.base.plain_text import quoted
+from rewrites.graph.type_names import type_name
 from rewrites.graph.values import same_type
 
 __all__ = [
@@ -110,8 +111,9 @@ def check_body_values(node: ir.Node, body: ir.Graph) -> None:
 def check_element_types(node: ir.Node, outer: ir.Value, inner: ir.Value) -> None:
     """Raise MalformedLoop if an outer value and its value in the body have different element types."""
     if not same_type(outer, inner):
+        types = type_name(inner.type), type_name(outer.type)
         raise malformed(
-            node, "body", f"has type {inner.type} for '{inner.name}', but '{outer.name}' of type {outer.type} is passed to it"
+            node, "body", f"has type {types[0]} for '{inner.name}', but '{outer.name}' of type {types[1]} is passed to it"
         )
 
 

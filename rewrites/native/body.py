@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.graph.type_names import type_name
 from rewrites.graph.values import const_array, static_dims
 from rewrites.native.free_sizes import FreeSizes, size_name
 from rewrites.native.operations import BOOL, FLOAT, INT64, NARROW, NUMPY, Op, fits, has_kernel
@@ -111,7 +112,7 @@ class Body:
 
     def _captured(self, value: ir.Value, kinds: Mapping[int, np.dtype]) -> View:
         if value.dtype is None or value.dtype not in kinds:
-            raise PlanRefused("NATIVE-TYPE", f"'{value.name}', which the body captures, is {type_name(value)}")
+            raise PlanRefused("NATIVE-TYPE", f"'{value.name}', which the body captures, is {type_name(value.dtype)}")
         index = self.first_captured + len(self.captured)
         shape = self.dims(value, index)
         if shape is None:
@@ -158,7 +159,7 @@ class Body:
     def number(self, number: float, dtype: int = FLOAT) -> View:
         """Return the view of a scalar constant. Raise PlanRefused if ``dtype`` cannot hold ``number``."""
         if NUMPY[dtype].kind != "f" and not float(number).is_integer():
-            raise PlanRefused("NATIVE-TYPE", f"it combines {number:g} with {ir.DataType(dtype).name}")
+            raise PlanRefused("NATIVE-TYPE", f"it combines {number:g} with {type_name(dtype)}")
         return self.constant(np.array(number, NUMPY[dtype]))
 
     def new_buffer(self, shape: Sequence[int], like: View, *, truth: bool | None = None) -> View:
@@ -236,8 +237,3 @@ class Body:
 
 def _computed_buffer(shape: Sequence[int], dtype: int, *, truth: bool) -> View:
     return view_of_buffer(Buffer(Origin.COMPUTED, math.prod(shape), dtype=dtype), shape, truth=truth)
-
-
-def type_name(value: ir.Value) -> str:
-    """Return the name of the element type of a value, for messages."""
-    return value.dtype.name if value.dtype is not None else "of an unknown type"

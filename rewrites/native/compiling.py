@@ -10,10 +10,11 @@ import onnx_ir as ir
 from rewrites.analysis.shapes.sizes_without_steps import known_sizes
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
+from rewrites.graph.type_names import type_name
 from rewrites.graph.values import rank_of, static_dims
 from rewrites.loops import Loop, LoopView, ScanView, State
 from rewrites.native.around import SurroundingNodes, none_around, unsqueezed_axes
-from rewrites.native.body import Body, BodyStep, type_name
+from rewrites.native.body import Body, BodyStep
 from rewrites.native.free_sizes import SAMPLES, EqualSizesRequired, FreeSizes, merge_samples
 from rewrites.native.fusing import fuse_steps
 from rewrites.native.growing import add_growing_state, find_growth
@@ -130,7 +131,7 @@ def _add_input(
         use_body_sizes: False if the sizes that the body declares for the input may be wrong.
     """
     if inner.dtype is None or inner.dtype not in NUMPY or not isinstance(inner.type, ir.TensorType):
-        raise PlanRefused("NATIVE-TYPE", f"'{inner.name}' is {type_name(inner)}")
+        raise PlanRefused("NATIVE-TYPE", f"'{inner.name}' is {type_name(inner.dtype)}")
     shape = body.dims(outer, index, 1 if origin == Origin.SCANNED else 0, inner if use_body_sizes and inner is not outer else None)
     if shape is None:
         raise PlanRefused("NATIVE-SHAPE", f"the shape of '{inner.name}' in one step is not known")
@@ -146,7 +147,7 @@ def _result_view(body: Body, value: ir.Value) -> View:
     """Return the view of a result of the body. Raise PlanRefused if its type is not the declared one."""
     view = body.view(value)
     if value.dtype not in (None, view.dtype):
-        raise PlanRefused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
+        raise PlanRefused("NATIVE-TYPE", f"'{value.name}' is {type_name(value.dtype)}")
     if view.narrow is not None:
         raise PlanRefused("NATIVE-TYPE", f"'{value.name}', which the loop returns, has bytes")
     return body.as_type(view, view.dtype)

@@ -22,6 +22,7 @@ import onnx_ir as ir
 
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context
+from rewrites.graph.type_names import type_name
 from rewrites.graph.walk import all_nodes, inner_graphs, inner_values
 from rewrites.loops import Loop, ScanView, captured_values, replace_node
 from rewrites.native.functions import replace_reads
@@ -46,10 +47,10 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
     values = [*captured_values(loop.body), *_values_of(loop.body)]
     for value in values:
         if not isinstance(value.type, ir.TensorType | None) and value.dtype in _HALVES:
-            return NotApplicable("NATIVE-TYPE", f"'{value.name}' is {value.type}")
+            return NotApplicable("NATIVE-TYPE", f"'{value.name}' is {type_name(value.type)}")
     for node in all_nodes(loop.body):
         if node.domain not in _DOMAINS or node.op_type == "CastLike" or _creates_halves(node):
-            return NotApplicable("NATIVE-TYPE", f"{node.op_type} '{node.name}' may create numbers of the type {name}")
+            return NotApplicable("NATIVE-TYPE", f"{node.op_type} '{node.name}' may create numbers of the type {type_name(name)}")
 
     def edit() -> Sequence[ir.Node]:
         return [_compute_in_float(loop, ctx)]

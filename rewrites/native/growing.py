@@ -17,9 +17,10 @@ import onnx_ir as ir
 
 from rewrites.analysis.shapes.refine import body_with_kept_shapes
 from rewrites.graph.context import Context
+from rewrites.graph.type_names import type_name
 from rewrites.graph.values import dim_of, producer_of, rank_of, through_identity
 from rewrites.loops import LoopView, State
-from rewrites.native.body import Body, type_name
+from rewrites.native.body import Body
 from rewrites.native.free_sizes import size_name
 from rewrites.native.operations import BOOL, NUMPY
 from rewrites.native.plan import Input, InputKind, PlanRefused, Size, Symbol
@@ -80,7 +81,7 @@ def add_growing_state(body: Body, state: State, index: int, growth: Growth) -> I
     axis = growth.axis
     dtype, initial = state.inner.dtype, state.initial.shape
     if dtype is None or dtype not in NUMPY or initial is None:
-        raise PlanRefused("NATIVE-TYPE", f"'{state.inner.name}' is {type_name(state.inner)}")
+        raise PlanRefused("NATIVE-TYPE", f"'{state.inner.name}' is {type_name(state.inner.dtype)}")
     name = size_name(initial[axis], index, axis)
     before, after = body.free.growing_numbers(name, growth.rows, index, axis)
     others = tuple(

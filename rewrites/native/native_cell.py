@@ -21,6 +21,7 @@ import onnx_ir as ir
 
 from rewrites.base.report import PatchOutcome
 from rewrites.graph.context import Context
+from rewrites.graph.type_names import type_name
 from rewrites.graph.values import is_constant, is_read, rank_of
 from rewrites.loops import replace_node
 from rewrites.native.functions import add_function, free_overload, make_function, new_parameter
@@ -69,7 +70,7 @@ def _lacks_kernel(view: RecurrentNode) -> NotApplicable | None:
     unknown = next((each.name for functions in view.functions for each in functions if not _has_kernel(each)), None)
     lengths = view.input("sequence_lens")
     if view.dtype != ir.DataType.FLOAT:
-        return NotApplicable("NATIVE-CELL", f"it computes with {view.dtype}")
+        return NotApplicable("NATIVE-CELL", f"it computes with {type_name(view.dtype)}")
     if view.batch_first:
         return NotApplicable("NATIVE-CELL", "its batch axis comes first")
     if unknown is not None:
@@ -77,7 +78,7 @@ def _lacks_kernel(view: RecurrentNode) -> NotApplicable | None:
     if view.hidden > MOST_HIDDEN:
         return NotApplicable("NATIVE-CELL", f"its hidden size {view.hidden} is above {MOST_HIDDEN}")
     if lengths is not None and (lengths.dtype != ir.DataType.INT32 or rank_of(lengths) not in (1, None)):
-        return NotApplicable("NATIVE-CELL", f"its lengths are {lengths.dtype}, or have another rank than 1")
+        return NotApplicable("NATIVE-CELL", f"its lengths are {type_name(lengths.dtype)}, or have another rank than 1")
     return None
 
 

@@ -22,6 +22,7 @@ from rewrites.base.plain_text import counted
 from rewrites.base.report import PatchOutcome
 from rewrites.graph.context import Context
 from rewrites.graph.replace import take_over
+from rewrites.graph.type_names import type_name
 from rewrites.graph.values import is_constant
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, captured_values, make_scan, replace_node
 from rewrites.native.around import SurroundingNodes, find_surrounding_nodes, none_around
@@ -86,7 +87,7 @@ def _unwritable_constant(loop: Loop, compiled: CompiledLoop, surrounding: Surrou
     for value in read:
         if value not in compiled.captured and is_constant(value) and value.dtype not in _FLOATS:
             return NotApplicable(
-                "NATIVE-TYPE", f"'{value.name}' is {value.dtype}; the Constant of opset {ctx.opset} holds only floats"
+                "NATIVE-TYPE", f"'{value.name}' is {type_name(value.dtype)}; the Constant of opset {ctx.opset} holds only floats"
             )
     return None
 

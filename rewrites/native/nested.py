@@ -13,9 +13,10 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.dims import differ
+from rewrites.graph.type_names import type_name
 from rewrites.graph.values import const_array
 from rewrites.loops import Loop, LoopView, ScanView, is_loop, view
-from rewrites.native.body import Body, type_name
+from rewrites.native.body import Body
 from rewrites.native.operations import Op
 from rewrites.native.operator_views import TranslatorCall, row_view, stack_rows
 from rewrites.native.plan import PlanRefused
@@ -39,7 +40,7 @@ def translate_graph(graph: ir.Graph, body: Body) -> None:
             if 0 in result.shape or differ(ir.Shape(result.shape), value.shape):
                 raise PlanRefused("NATIVE-SHAPE", f"'{value.name}' has the shape {list(result.shape)}, declared is {value.shape}")
             if value.dtype not in (None, result.dtype):
-                raise PlanRefused("NATIVE-TYPE", f"'{value.name}' is {type_name(value)}")
+                raise PlanRefused("NATIVE-TYPE", f"'{value.name}' is {type_name(value.dtype)}")
             body.views[value] = result
 
 

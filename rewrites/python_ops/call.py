@@ -18,6 +18,7 @@ import numpy as np
 import onnx_ir as ir
 
 from rewrites.graph.builder import Builder
+from rewrites.graph.type_names import type_name
 from rewrites.ops.versions import concat
 from rewrites.python_ops.names import DOMAIN, GUARD, OPERATOR, VERSION
 from rewrites.python_ops.wire import CARRIERS, META, SLOTS, CallSpec, Port, is_packed, meta_offsets, needs_shapes
@@ -35,7 +36,7 @@ def ports_of(values: Sequence[ir.Value]) -> tuple[Port, ...] | NotApplicable:
     for value in values:
         kind = value.dtype.name.lower() if isinstance(value.type, ir.TensorType) and value.dtype is not None else None
         if kind not in CARRIERS:
-            return NotApplicable("PYTHON-OP-TYPE", f"'{value.name}' is {value.type or 'of a type not known'}")
+            return NotApplicable("PYTHON-OP-TYPE", f"'{value.name}' is {type_name(value.type)}")
         if value.shape is None:
             return NotApplicable("PYTHON-OP-RANK", f"the number of dimensions of '{value.name}' is not known")
         ports.append(Port(kind, len(value.shape)))

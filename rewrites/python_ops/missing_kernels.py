@@ -19,6 +19,7 @@ import onnx_ir as ir
 from rewrites.base.not_applicable import NotApplicable
 from rewrites.graph.context import Context
 from rewrites.graph.replace import remove_nodes, replace_value
+from rewrites.graph.type_names import type_name
 
 __all__ = ["body_model", "missing_kernel", "node_model", "run_wider"]
 
@@ -40,7 +41,7 @@ def node_model(node: ir.Node, ctx: Context) -> onnx.ModelProto | NotApplicable:
     outputs = [value for value in node.outputs if value.name]
     for value in (*inputs, *outputs):
         if not isinstance(value.type, ir.TensorType):
-            return NotApplicable("PYTHON-OP-TYPE", f"'{value.name}' is {value.type or 'of a type not known'}")
+            return NotApplicable("PYTHON-OP-TYPE", f"'{value.name}' is {type_name(value.type)}")
     names = {value: f"v{number}" for number, value in enumerate([*inputs, *outputs])}
     proto = ir.serde.serialize_node(node)
     proto.name = proto.doc_string = ""
@@ -136,4 +137,4 @@ def run_wider(node: ir.Node, ctx: Context) -> str | None:
         new.type, new.shape = old.type, old.shape
         replace_value(old, new, ctx.names)
     remove_nodes([node])
-    return f"it runs in {wide.name.lower()}, between casts"
+    return f"it runs in {type_name(wide)}, between casts"

@@ -8,6 +8,7 @@ The operator's definition requires an int32 tensor of shape [batch]. Some export
 import onnx_ir as ir
 
 from rewrites.graph.context import Context
+from rewrites.graph.type_names import type_name
 from rewrites.graph.values import rank_of
 from rewrites.ops.rnn.recurrent_node import RecurrentNode
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
@@ -28,7 +29,9 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
     if not cast and not flatten:
         return NOTHING_HERE
     if cast and lengths.dtype is not None and not lengths.dtype.is_integer():
-        return NotApplicable("RNN-INPUT", f"sequence_lens '{lengths.name}' is of type {lengths.dtype}, which is no integer type")
+        return NotApplicable(
+            "RNN-INPUT", f"sequence_lens '{lengths.name}' is of type {type_name(lengths.dtype)}, which is no integer type"
+        )
 
     def edit() -> list[ir.Node]:
         b = ctx.builder()
@@ -38,7 +41,7 @@ def check(view: RecurrentNode, ctx: Context) -> Patch | NotApplicable:
         view.node.replace_input_with(_LENGTHS, plain)
         return [view.node]
 
-    what = [*([f"are {lengths.dtype}"] if cast else []), *([f"have {rank_of(lengths)} axes"] if flatten else [])]
+    what = [*([f"are {type_name(lengths.dtype)}"] if cast else []), *([f"have {rank_of(lengths)} axes"] if flatten else [])]
     return Patch(f"converted lengths that {' and '.join(what)} to int32 with one axis", edit)
 
 

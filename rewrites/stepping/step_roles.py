@@ -13,6 +13,7 @@ import onnx_ir as ir
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import did_you_mean, listed, quoted, shown
 from rewrites.graph.dims import differ
+from rewrites.graph.type_names import type_name
 from rewrites.graph.values import shape_dims, static_dims
 from rewrites.stepping.initial_states import Fill, read_initial
 
@@ -107,7 +108,7 @@ def _read_states(states: Any, inputs: Mapping[str, ir.Value], outputs: Mapping[s
         before, after = _known("states", name, inputs, "input"), _known("states", source, outputs, "output")
         pair = f"The output {quoted(source)} cannot feed the state {quoted(name)}"
         if before.type is not None and after.type is not None and before.type != after.type:
-            raise OptionError(f"{pair}: its type is {after.type}, but the input has {before.type}.")
+            raise OptionError(f"{pair}: its type is {type_name(after.type)}, but the input has {type_name(before.type)}.")
         if differ(before.shape, after.shape):
             raise OptionError(f"{pair}: its shape is {_shape(after)}, but the input has {_shape(before)}.")
     return dict(states)
@@ -158,7 +159,9 @@ def _check_counter(value: ir.Value) -> None:
 
 def _check_stop(value: ir.Value) -> None:
     if value.dtype != ir.DataType.BOOL:
-        raise OptionError(f"stop: the output {quoted(value.name)} must be bool, not {value.dtype}; let the step compute a bool.")
+        raise OptionError(
+            f"stop: the output {quoted(value.name)} must be bool, not {type_name(value.dtype)}; let the step compute a bool."
+        )
 
 
 def _read_limit(limit: Any, names: Collection[str]) -> int | str | None:

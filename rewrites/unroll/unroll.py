@@ -43,6 +43,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.dims import is_made_up
 from rewrites.graph.marks import mark_unrolled
 from rewrites.graph.replace import can_copy, remove_nodes, replace_value
+from rewrites.graph.type_names import type_name
 from rewrites.graph.values import is_read
 from rewrites.graph.walk import all_nodes
 from rewrites.loops import Loop, LoopView, ScanInput, ScanOutput, ScanView, State, loops_in
@@ -109,7 +110,9 @@ def _reason_to_stay(loop: Loop, ctx: Context) -> NotApplicable | None:
         return NotApplicable("RANK-UNKNOWN", f"an axis counts from the end of a tensor of unknown rank, in opset {ctx.opset}")
     for value in [*(scan.inner for scan in loop.scan_inputs), *(output.inner for output in loop.scan_outputs)]:
         if value.dtype in _NOT_SPLIT:
-            return NotApplicable("UNROLL-TYPE", f"'{value.name}' is {value.dtype.name}, which onnxruntime neither splits nor joins")
+            return NotApplicable(
+                "UNROLL-TYPE", f"'{value.name}' is {type_name(value.dtype)}, which onnxruntime neither splits nor joins"
+            )
     for node in all_nodes(loop.body):
         if node.domain not in _KNOWN_DOMAINS:
             detail = f"{node.domain}.{node.op_type} is unknown here, and may have a memory of earlier steps"

@@ -114,12 +114,12 @@ def test_the_report_says_what_is_built_in() -> None:
     ("options", "said"),
     [
         ({"fix_inputs": {"rate": 1}}, "fix_inputs: the model has no input 'rate'; it has 'x', 'sr'."),
-        ({"fix_inputs": {"sr": 1.5}}, "fix_inputs: 'sr' has the type INT64, which cannot hold 1.5."),
+        ({"fix_inputs": {"sr": 1.5}}, "fix_inputs: 'sr' has the type int64, which cannot hold 1.5."),
         ({"fix_inputs": {"sr": [1, 2]}}, "fix_inputs: 'sr' must have the shape [], but [1, 2] has [2]."),
-        ({"fix_inputs": {"sr": 2**70}}, "fix_inputs: 'sr' has the type INT64, which cannot hold 1180591620717411303424."),
-        ({"fix_inputs": {"sr": True}}, "fix_inputs: 'sr' has the type INT64, which cannot hold True."),
-        ({"fix_inputs": {"x": "a"}}, "fix_inputs: 'x' has the type FLOAT, which cannot hold 'a'."),
-        ({"fix_inputs": {"x": [1e300]}}, "fix_inputs: 'x' has the type FLOAT, which cannot hold [1e+300]."),
+        ({"fix_inputs": {"sr": 2**70}}, "fix_inputs: 'sr' has the type int64, which cannot hold 1180591620717411303424."),
+        ({"fix_inputs": {"sr": True}}, "fix_inputs: 'sr' has the type int64, which cannot hold True."),
+        ({"fix_inputs": {"x": "a"}}, "fix_inputs: 'x' has the type float32, which cannot hold 'a'."),
+        ({"fix_inputs": {"x": [1e300]}}, "fix_inputs: 'x' has the type float32, which cannot hold [1e+300]."),
         ({"fix_inputs": 3}, "fix_inputs must be a dict such as {'sr': 16000}, not 3."),
         ({"freeze": ["x"]}, "freeze: the model lists no initializer 'x' as an input; it lists none."),
         ({"freeze": "w"}, "freeze must be True, False or a list of names of initializers, not 'w'."),
@@ -169,7 +169,7 @@ def test_the_command_line_fixes_and_freezes(tmp_path: Path, capsys: pytest.Captu
     assert main(["optimize", str(before), str(after), "--fix-input", "n=3", "--freeze", "all"]) == 0
     assert inputs(onnx.load(after)) == ["x"]
     assert main(["optimize", str(before), str(after), "--fix-input", "n=many"]) == 2
-    assert "--fix-input: 'n' has the type INT64, which cannot hold 'many'." in capsys.readouterr().err
+    assert "--fix-input: 'n' has the type int64, which cannot hold 'many'." in capsys.readouterr().err
     assert main(["optimize", str(before), str(after), "--fix-input", "n"]) == 2
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
+from rewrites.graph.type_names import type_name
 from rewrites.native.operations import BOOL, FLOAT, NUMPY, Op
 from rewrites.native.operator_views import Translator, TranslatorCall
 from rewrites.native.views import View
@@ -30,7 +31,7 @@ def _as_type(call: TranslatorCall, to: int) -> Sequence[View]:
         rounded = call.body.elementwise(_ROUNDED[to], replace(call.body.as_type(x, FLOAT), truth=False))
         return [replace(rounded, narrow=to)]
     if to not in NUMPY:
-        raise call.refuse("NATIVE-TYPE", f"it casts to {ir.DataType(to).name}")
+        raise call.refuse("NATIVE-TYPE", f"it casts to {type_name(to)}")
     if to != BOOL:
         return [replace(call.body.as_type(x, to), truth=False)]
     if x.truth:

@@ -10,8 +10,7 @@ branches of an If. So inside a branch, operators that could fail in this way are
 import math
 from collections.abc import Sequence
 
-import onnx_ir as ir
-
+from rewrites.graph.type_names import type_name
 from rewrites.native.operations import INT32, INT64, Op
 from rewrites.native.operator_views import Translator, TranslatorCall, merge_axes_last, restore_axes
 from rewrites.native.translators.movement import MOVEMENT
@@ -33,7 +32,7 @@ def _checked_indices(call: TranslatorCall, number: int) -> View:
     """
     view = call.view(number)
     if view.dtype not in (INT32, INT64):
-        raise call.refuse("NATIVE-TYPE", f"its indices are {ir.DataType(view.dtype).name}")
+        raise call.refuse("NATIVE-TYPE", f"its indices are {type_name(view.dtype)}")
     if call.body.enclosing_ifs:
         raise call.refuse("NATIVE-FORM", "its indices may be out of range in a branch that does not run")
     return call.body.as_type(view, INT64)
@@ -149,7 +148,7 @@ def _copy_to_update(call: TranslatorCall, x: View) -> tuple[float, View]:
     """
     reduction = call.node.attributes.get_string("reduction", "none")
     if reduction not in _REDUCTIONS or (reduction != "none" and x.truth):
-        raise call.refuse("NATIVE-TYPE", f"its reduction of {ir.DataType(x.dtype).name} is '{reduction}'")
+        raise call.refuse("NATIVE-TYPE", f"its reduction of {type_name(x.dtype)} is '{reduction}'")
     return _REDUCTIONS[reduction], call.body.emit(Op.COPY, call.body.new_buffer(x.shape, x), x)
 
 

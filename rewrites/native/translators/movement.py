@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from rewrites.graph.type_names import type_name
 from rewrites.native.body import Body
 from rewrites.native.operations import NUMPY, Op
 from rewrites.native.operator_views import Translator, TranslatorCall
@@ -198,7 +199,7 @@ def _one_hot(call: TranslatorCall) -> Sequence[View]:
     if depth is None or depth.size != 1 or int(depth.item()) < 1 or values.shape != (2,):
         raise call.refuse("NATIVE-FORM", "its depth is not constant")
     if indices.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
-        raise call.refuse("NATIVE-TYPE", f"its indices are {ir.DataType(indices.dtype).name}")
+        raise call.refuse("NATIVE-TYPE", f"its indices are {type_name(indices.dtype)}")
     count, axis = int(depth.item()), axis_of(call.node, -1, len(indices.shape) + 1)
     shape, strides = list(indices.shape), list(indices.strides)
     shape.insert(axis, 1)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import onnx_ir as ir
 
+from rewrites.graph.type_names import type_name
 from rewrites.native.body import Body
 from rewrites.native.operations import FLOAT, INT8, INT32, UINT8, Op
 from rewrites.native.operator_views import Translator, TranslatorCall, merge_axes_last
@@ -32,7 +32,7 @@ def _bytes_as_floats(call: TranslatorCall, index: int) -> View:
     """Return input ``index``, a tensor of 8-bit integers, as floats with the same values."""
     view = call.view(index)
     if view.narrow is None:
-        raise call.refuse("NATIVE-TYPE", f"its input {index} is {ir.DataType(view.dtype).name}")
+        raise call.refuse("NATIVE-TYPE", f"its input {index} is {type_name(view.dtype)}")
     return replace(view, narrow=None)
 
 
@@ -78,7 +78,7 @@ def _quantize(call: TranslatorCall) -> Sequence[View]:
     elif call.node.attributes.get_int("output_dtype", UINT8) != UINT8:
         raise call.refuse("NATIVE-TYPE", "it does not return bytes")
     if x.dtype != scale.dtype or x.narrow is not None:
-        raise call.refuse("NATIVE-TYPE", f"it reads {ir.DataType(x.dtype).name}")
+        raise call.refuse("NATIVE-TYPE", f"it reads {type_name(x.dtype)}")
     return [_quantized(call.body, x, _aligned_with_axis(call, scale, x), _aligned_with_axis(call, zero, x), kind)]
 
 

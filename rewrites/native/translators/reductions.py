@@ -6,9 +6,8 @@ Works around ORT-LOG-SUM-EXP-28.
 import math
 from collections.abc import Sequence
 
-import onnx_ir as ir
-
 from rewrites.base import since
+from rewrites.graph.type_names import type_name
 from rewrites.graph.values import producer_of
 from rewrites.native.operations import INT32, INT64, Op
 from rewrites.native.operator_views import Translator, TranslatorCall, merge_axes_last, restore_axes
@@ -79,7 +78,7 @@ def _sum(call: TranslatorCall) -> Sequence[View]:
     x, cast = call.view(0), producer_of(call.value(0), "Cast")
     counts = cast is not None and cast.inputs[0] is not None and call.body.view(cast.inputs[0]).truth
     if x.dtype in (INT32, INT64) and not counts:
-        raise call.refuse("NATIVE-TYPE", f"it sums {ir.DataType(x.dtype).name}")
+        raise call.refuse("NATIVE-TYPE", f"it sums {type_name(x.dtype)}")
     return [_reduce(call, x, Op.SUM)]
 
 

@@ -97,7 +97,7 @@ SCANS = {
     "state omitted": (scan(operands=", x"), "state variables and scan inputs cannot be omitted"),
     "state of another type": (
         scan(body=STEP.replace("float[2] h,", "int32[2] h,").replace("Add (h, xt)", "Neg (xt)")),
-        "has type INT32 for 'h', but 's' of type FLOAT is passed to it",
+        "has type int32 for 'h', but 's' of type float32 is passed to it",
     ),
     "next state of another type": (
         scan(
@@ -105,11 +105,11 @@ SCANS = {
                 "h1 = Add (h, xt) yt = Tanh (h1)", "h1 = Cast <to = 11> (h) yt = Neg (h)"
             )
         ),
-        "has type DOUBLE for 'h1', but 'h' of type FLOAT is passed to it",
+        "has type float64 for 'h1', but 'h' of type float32 is passed to it",
     ),
     "scan input of another type": (
         scan(body=STEP.replace("float[2] xt)", "int32[2] xt)").replace("Add (h, xt)", "Neg (h)")),
-        "has type INT32 for 'xt', but 'x' of type FLOAT is passed to it",
+        "has type int32 for 'xt', but 'x' of type float32 is passed to it",
     ),
     "same input twice": (
         scan(body="b (float[2] h, float[2] h) => (float[2] h1, float[2] yt) { h1 = Neg (h) yt = Neg (h) }"),
@@ -154,28 +154,28 @@ LOOPS = {
         "has 3 outputs, but the node's 1 and a condition are needed",
     ),
     "node too many outputs": (loop(results="z, y, w"), "has 3 outputs, but the node's 3 and a condition are needed"),
-    "M int32": (loop(given="int32 m, bool c, float[2] s"), "M has type INT32, but must be INT64"),
+    "M int32": (loop(given="int32 m, bool c, float[2] s"), "M has type int32, but must be int64"),
     "M of two": (
         loop(operands="mm, c, s").replace("{ z", "{ mm = Constant <value_ints = [3, 3]> () z"),
         "M has 2 elements, but must have one",
     ),
-    "cond int64": (loop(given="int64 m, int64 c, float[2] s"), "cond has type INT64, but must be BOOL"),
-    "iteration int32": (loop(TURN.replace("int64 i", "int32 i")), "body's iteration number has type INT32, but must be INT64"),
+    "cond int64": (loop(given="int64 m, int64 c, float[2] s"), "cond has type int64, but must be bool"),
+    "iteration int32": (loop(TURN.replace("int64 i", "int32 i")), "body's iteration number has type int32, but must be int64"),
     "condition float": (
         loop(TURN.replace("bool c,", "float c,").replace("Identity (c)", "Cast <to = 9> (c)")),
-        "body's condition input has type FLOAT, but must be BOOL",
+        "body's condition input has type float32, but must be bool",
     ),
     "condition out int64": (
         loop(TURN.replace("bool c1", "int64 c1").replace("Identity (c)", "Cast <to = 7> (c)")),
-        "body's condition has type INT64, but must be BOOL",
+        "body's condition has type int64, but must be bool",
     ),
     "state of another type": (
         loop(TURN.replace("float[2] h)", "double[2] h)").replace("Add (h, h)", "Neg (s)").replace("Neg (h)", "Neg (s)")),
-        "has type DOUBLE for 'h', but 's' of type FLOAT is passed to it",
+        "has type float64 for 'h', but 's' of type float32 is passed to it",
     ),
     "next state of another type": (
         loop(TURN.replace("float[2] h1", "double[2] h1").replace("Add (h, h)", "Cast <to = 11> (h)")),
-        "has type DOUBLE for 'h1', but 'h' of type FLOAT is passed to it",
+        "has type float64 for 'h1', but 'h' of type float32 is passed to it",
     ),
     "same input twice": (loop(TURN.replace("bool c,", "bool i,").replace("(c)", "(i)")), "body names the same input twice"),
     "initializer for an input": (loop(TURN.replace(" {", " <float[2] h = {1, 2}> {")), "has an initializer for its input 'h'"),

@@ -76,7 +76,7 @@ def test_a_start_that_does_not_fit_is_refused(initial: Any, message: str) -> Non
         ("g (float[?] h, float x) => (float[2] h1) { h1 = Identity (h) }", None),
         (
             "g (float[] h, float x) => (float[] h1) { h1 = Add (h, x) }",
-            "initial: the rank of the state 'h' is unknown; pass an array",
+            "initial: the rank of the state 'h' is unknown; start it from an input",
         ),
         (
             "g (seq(float) h, float x) => (seq(float) h1) { h1 = Identity (h) }",

@@ -1,0 +1,24 @@
+"""Messages name element types as numpy does."""
+
+import onnx_ir as ir
+import pytest
+
+from rewrites.graph.type_names import type_name
+
+TENSOR = ir.TensorType(ir.DataType.FLOAT)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (None, "of an unknown type"),
+        (ir.DataType.FLOAT, "float32"),
+        (11, "float64"),
+        (ir.DataType.BFLOAT16, "bfloat16"),
+        (TENSOR, "float32"),
+        (ir.OptionalType(ir.SequenceType(TENSOR)), "optional(sequence(float32))"),
+        (ir.SparseTensorType(ir.DataType.INT8), "sparse_tensor(int8)"),
+    ],
+)
+def test_a_type_has_the_name_of_numpy(kind: ir.TypeProtocol | int | None, name: str) -> None:
+    assert type_name(kind) == name
