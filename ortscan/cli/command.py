@@ -54,13 +54,12 @@ def exit_code_of(parse: Callable[[], argparse.Namespace], argv: Sequence[str], l
         argv: the arguments as text, for the subprocess.
         limited: True to run a command with a limit of time or memory in a subprocess.
     """
-    verbose = 0
+    args = argparse.Namespace()
     try:
         with flushing_stdout(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", OrtscanWarning)
             try:
                 args = parse()
-                verbose = getattr(args, "verbose", 0)
                 if limited and has_limits(args):
                     return run_within_limits(args, argv)
                 return run_verb(args, lambda each: exit_code_of(lambda: each, argv, limited=False))
@@ -75,9 +74,10 @@ def exit_code_of(parse: Callable[[], argparse.Namespace], argv: Sequence[str], l
     except Exception as error:
         if _is_caused_by_interrupt(error):
             return _fail("interrupted", ExitCode.INTERRUPTED)
-        if verbose > 1:
+        if getattr(args, "verbose", 0) > 1:
             traceback.print_exc()
-        return _fail(_sentence(error), _code(error))
+        args.error = one_line(_sentence(error))
+        return _fail(args.error, _code(error))
 
 
 def _is_caused_by_interrupt(error: BaseException | None) -> bool:

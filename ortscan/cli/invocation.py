@@ -18,7 +18,7 @@ from contextlib import ExitStack, redirect_stdout
 from enum import IntEnum
 from pathlib import Path
 
-from ortscan.base import child_process
+from ortscan.base import __version__, child_process
 from ortscan.base.temporary import TemporaryFolder
 from ortscan.cli.files import output_of
 from ortscan.cli.streams import naming_stdout_in_errors
@@ -95,7 +95,8 @@ _FOR_ONE = ("report", "reproducer", "inputs")
 def run_verb(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], int]) -> int:
     """Run the verb and return its exit code. For a folder, call ``run_each`` for each model in the folder.
 
-    ``run_each`` runs the verb on one model. It returns an exit code and never raises.
+    ``run_each`` runs the verb on one model. It returns an exit code and never raises. If it fails, it sets ``error``, the message,
+    in its arguments.
     """
     if folder := next((getattr(args, name) for name in _READ if _is_folder(args, name)), None):
         if not getattr(args, "takes_folders", True):
@@ -163,13 +164,22 @@ def _on_each(args: argparse.Namespace, run_each: Callable[[argparse.Namespace], 
             codes.append(run_each(each))
         if codes[-1] in (ExitCode.INTERRUPTED, ExitCode.PIPE_CLOSED):
             return codes[-1]
-        texts += [text.getvalue().strip()] if text is not None and text.getvalue() else []
+        if text is not None:
+            texts.append(text.getvalue().strip() or _failure(each))
     with naming_stdout_in_errors():
         if args.json:
             print("[", ",\n".join(texts), "]", sep="\n")
         elif not is_silent:
             print("", _total(codes), sep="\n")
     return max(codes)
+
+
+def _failure(args: argparse.Namespace) -> str:
+    """Return the JSON object of a model of a folder that failed before the verb printed its own."""
+    from ortscan.report.words import dump
+
+    model = next(getattr(args, name) for name in _READ if hasattr(args, name))
+    return dump({"ortscan": __version__, "input": model, "error": args.error})
 
 
 def _total(codes: Sequence[int]) -> str:

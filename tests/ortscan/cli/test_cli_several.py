@@ -95,10 +95,18 @@ def test_the_json_of_a_folder_is_one_array(words: list[str], key: str, models: P
     assert [list(entry).count(key) for entry in json.loads(capsys.readouterr().out)] == [1, 1]
 
 
-def test_a_model_that_fails_has_no_object_in_the_array(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("words", [["explain", "--no-advice"], ["verify", "in"], ["optimize", "out"], ["migrate", "out"]])
+def test_a_model_that_fails_has_its_error_in_the_array(words: list[str], models: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (models / "in" / "a.onnx").write_bytes(b"no model")
-    assert main(["explain", "--no-advice", "in", "--json"]) == 1
-    assert len(json.loads(capsys.readouterr().out)) == 2
+    assert main([words[0], "in", *words[1:], "--json"]) == 1
+    first, *others = json.loads(capsys.readouterr().out)
+    assert first.keys() == {"ortscan", "input", "error"}
+    assert (first["input"], first["error"].startswith("in/a.onnx is not an ONNX model")) == ("in/a.onnx", True)
+    assert [entry.keys() & {"error"} for entry in others] == [set(), set()]
+
+
+def test_the_last_line_counts_the_models_that_fail(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (models / "in" / "a.onnx").write_bytes(b"no model")
     assert main(["explain", "--no-advice", "in"]) == 1
     assert capsys.readouterr().out.endswith("\n3 models: 2 done, 1 failed\n")
 
