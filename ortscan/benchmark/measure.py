@@ -22,6 +22,7 @@ from ortscan.benchmark.timed_session import TimedSession, times_of_loops
 from ortscan.modelio import AnyModel
 from ortscan.modelio.protos import locations_in
 from ortscan.modelio.source import ModelSource, open_source
+from ortscan.native.library import library_path
 from ortscan.running.crash_risks import crash_risks
 from ortscan.running.own_process import OwnProcessRunner
 from ortscan.running.runner import ModelSession, Runner, on_one_thread
@@ -32,6 +33,7 @@ from ortscan.verification.inputs.point import Point
 from ortscan.verification.inputs.shapes import given_shapes
 from rewrites.base.errors import OptionError, UnsupportedModel
 from rewrites.base.plain_text import plain
+from rewrites.native.operator_names import DOMAIN
 
 __all__ = ["ROUNDS", "SECONDS", "StillRunning", "measure", "names_for"]
 
@@ -112,7 +114,9 @@ def measure(
             if loops is None:
                 notes.append(f"the loops of {name} were not timed: its profile is too large")
             benched.append(replace(model, loops=loops or []))
-    return Bench(benched, results, threads, len(records[0].loads), onnxruntime.__version__, notes)
+    is_compiled = any(opset.domain == DOMAIN for source in sources for opset in source.proto.opset_import)
+    has_library = library_path() is not None if is_compiled else None
+    return Bench(benched, results, threads, len(records[0].loads), onnxruntime.__version__, notes, has_library)
 
 
 def names_for(models: Sequence[object]) -> list[str]:

@@ -96,6 +96,7 @@ class Bench:
     """The result of `bench`: the costs of all models at all sizes, and ``notes`` for the reader.
 
     ``threads`` is the number of threads within an operator; 0 lets onnxruntime choose. ``runtime`` is the version of onnxruntime.
+    ``has_library`` is True if ortscan's library ran the compiled loops, and None if no model has compiled loops.
     """
 
     models: Sequence[BenchedModel]
@@ -104,6 +105,7 @@ class Bench:
     rounds: int
     runtime: str
     notes: Sequence[str] = ()
+    has_library: bool | None = None
 
     @property
     def is_faster(self) -> bool:
@@ -127,7 +129,8 @@ class Bench:
     def setting(self) -> str:
         """The runtime, the threads and the rounds in words."""
         threads = counted(self.threads, "thread") if self.threads else "threads as onnxruntime chooses"
-        return f"onnxruntime {self.runtime} on the CPU, {threads}, {counted(self.rounds, 'round')}"
+        library = "" if self.has_library is None else f", {'with' if self.has_library else 'without'} ortscan's library"
+        return f"onnxruntime {self.runtime} on the CPU{library}, {threads}, {counted(self.rounds, 'round')}"
 
     def summary(self) -> str:
         """Return lines that compare each model with the first at each of the sizes, and the notes."""

@@ -21,6 +21,7 @@ from ortscan.running.specs import input_specs
 from tests.support.small_models import ENDLESS, MAP, PLAIN, RECURRENCE
 from tests.support.text import parsed
 
+COMPILED = RECURRENCE.replace("Atan", "Sin")
 LITTLE = {"rounds": 2, "seconds": 0.02}
 LOOP = """
 <ir_version: 8, opset_import: ["": 18]>
@@ -178,3 +179,11 @@ def test_a_nested_loop_counts_once_in_the_profile_of_a_real_run():
         times = times_of_loops(partial(TimedSession, source, "nested", 1), {"x": np.ones((9, 99), np.float32)}, 1e-5)
     assert [(loop.name, loop.op_type) for loop in times] == [("outer", "Scan")]
     assert times[0].share <= 1
+
+
+def test_the_header_says_if_the_library_ran_the_compiled_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = ortscan.optimize(parsed(COMPILED), native=True, verify=False)
+    assert " on the CPU, with ortscan's library, 1 thread" in ortscan.bench(compiled, compiled, **LITTLE).setting
+    monkeypatch.setenv("ORTSCAN_NATIVE", "0")
+    assert " on the CPU, without ortscan's library, 1 thread" in ortscan.bench(compiled, compiled, **LITTLE).setting
+    assert "library" not in ortscan.bench(parsed(MAP), parsed(MAP), **LITTLE).setting
