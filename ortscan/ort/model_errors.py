@@ -14,6 +14,8 @@ from rewrites.base.errors import is_raised_by
 __all__ = ["checker_fault", "error_of_onnx", "in_short", "without_weights"]
 
 _PREAMBLE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Non-zero status code returned while )?")
+_SOURCE = re.compile(r"\S*[/\\]onnxruntime[/\\]core[/\\]\S+:\d+ (?:[^()]*\([^()]*\)(?: const)?(?: \[with [^]]*\])? )?")
+"""A file of onnxruntime's source, the line and the function, which precede the reason in a message."""
 _LONGEST_MESSAGE = 300
 _INNER = "Non-zero status code returned while "
 """The text that precedes the node that failed, and each node that contains it."""
@@ -32,8 +34,8 @@ def checker_fault(proto: onnx.ModelProto) -> str | None:
 
 
 def in_short(error: Exception) -> str:
-    """Return the message of an exception as one line of limited length, without onnxruntime's prefix."""
-    text = _PREAMBLE.sub("", " ".join(str(error).split())) or type(error).__name__
+    """Return the message of an exception as one line of limited length, without onnxruntime's prefix and source files."""
+    text = _SOURCE.sub("", _PREAMBLE.sub("", " ".join(str(error).split()))) or type(error).__name__
     if len(text) > _LONGEST_MESSAGE:
         text = text.rpartition(_INNER)[2]
         first, around, within = text.partition(_AROUND)

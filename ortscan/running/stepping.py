@@ -48,7 +48,7 @@ def run_steps(
     stacks: dict[str, list[Any]] = {name: [] for name in roles.stack}
     steps = _most_steps(roles, feed, scanned)
     if steps < 1 and roles.limit is None:
-        raise ValueError("there is no step, and onnxruntime refuses a Scan without steps")
+        raise ValueError("the scanned inputs have no rows, and onnxruntime refuses a Scan without steps")
     for step in range(steps):
         inputs.update({name: rows[step, ...] for name, rows in scanned.items()})
         if counter is not None:

@@ -1,6 +1,7 @@
 """The result of a verification: as data, as lines of text, and as an HTML page."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -24,6 +25,7 @@ EXECUTED_STEPS = "executed steps"
 """The key, in ``Case.varied``, of the number of steps that ran until a stop output ended the loop."""
 
 _LONGEST_REASON = 120
+_FAILED_NODE = re.compile(r" node\. Name:'([^']*)' Status Message: ")
 
 Outcome = Literal["equal", "different", "inconclusive"]
 CaseStatus = Literal["equal", "different", "skipped", "fails only after"]
@@ -220,6 +222,7 @@ def _ranges(cases: Sequence[Case]) -> str:
 
 
 def _clipped(text: str) -> str:
+    text = _FAILED_NODE.sub(lambda match: f" node{match[1] and f' {match[1]!r}'}: ", text)
     return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 3] + "..."
 
 
