@@ -121,7 +121,10 @@ def _explain_model(args: argparse.Namespace) -> int:
 
 
 def _what_is_left(loop: LoopReport, target: str) -> str:
-    """Return the path of a loop, the recurrent node that it became if the target does not run that, and the codes of reasons."""
+    """Return the path of a loop, what it became, and the codes of its reasons.
+
+    What it became is named only if it is a recurrent node that the target does not run.
+    """
     nodes = dict.fromkeys(fired.made.native for fired in loop.fired if fired.made.native)
     became = f", now a native {' and '.join(nodes)} that {target} does not run" if nodes and not loop.nodes_after else ""
     return f"{loop.where}{became} ({', '.join(reason.code for reason in loop.reasons)})"

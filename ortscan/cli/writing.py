@@ -125,8 +125,10 @@ def refutation(verification: "Verification", what: str) -> str:
     ``what`` is the subject of the message, such as "m.onnx and its rewrite".
     """
     summary = verification.summary().splitlines()[0]
-    helps = f"{ADVICE}, or " if verification.needs_inputs else ""
-    advice = f"; {helps}write without comparing: --no-verify" if verification.inconclusive else ""
+    ways = [ADVICE] if verification.needs_inputs else []
+    ways += ["compare for longer: --verify full"] if verification.level == "quick" and verification.limits_hit else []
+    ways += ["write without comparing: --no-verify"]
+    advice = f"; {', or '.join(ways)}" if verification.inconclusive else ""
     return f"{what} did not pass the comparison, so nothing was written: {summary}{advice}"
 
 

@@ -34,7 +34,10 @@ def checker_fault(proto: onnx.ModelProto) -> str | None:
 
 
 def in_short(error: Exception) -> str:
-    """Return the message of an exception as one line of limited length, without onnxruntime's prefix and source files."""
+    """Return the message of an exception as one line of limited length.
+
+    onnxruntime's prefix and the names of its source files are left out.
+    """
     text = _SOURCE.sub("", _PREAMBLE.sub("", " ".join(str(error).split()))) or type(error).__name__
     if len(text) > _LONGEST_MESSAGE:
         text = text.rpartition(_INNER)[2]

@@ -15,7 +15,8 @@ from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import did_you_mean, quoted, shown
 from rewrites.graph.context import Context
 from rewrites.graph.dims import forgotten, refined, without_names
-from rewrites.graph.values import rank_of, shape_dims
+from rewrites.graph.type_names import shape_name
+from rewrites.graph.values import rank_of
 
 __all__ = ["FixedShapes", "fixed_sizes", "merged_shapes", "size_hints"]
 
@@ -108,7 +109,7 @@ class FixedShapes:
             value for node in model.graph for value in node.outputs
         ]:  # declared sizes may be wrong, so they are inferred again
             value.shape = forgotten(value.shape, lambda dim: not isinstance(dim, int) and dim.value in self._sizes)
-        self.messages = [f"built in: {name} is {_listed(inputs[name].shape)}" for name in shapes]
+        self.messages = [f"built in: {name} is {shape_name(inputs[name].shape)}" for name in shapes]
 
     def put_into_outputs(self, ctx: Context) -> None:
         """Infer all shapes from the built-in sizes, and declare the inferred sizes at the outputs.
@@ -152,8 +153,3 @@ class FixedShapes:
         if shape is None:
             return None
         return ir.Shape([dim if isinstance(dim, int) else self._sizes.get(dim.value or "", dim) for dim in shape.dims])
-
-
-def _listed(shape: ir.Shape | None) -> str:
-    dims = [] if shape is None else shape_dims(shape)
-    return f"[{', '.join('?' if dim is None else str(dim) for dim in dims)}]"

@@ -21,6 +21,7 @@ from ortscan.running.specs import input_specs
 from rewrites.analysis.shapes.shown_scopes import feedable_inputs, make_names_unique, show_captured_constants
 from rewrites.analysis.shapes.unknown_bounds import hide_unknown_bounds
 from rewrites.base.errors import is_raised_by
+from rewrites.graph.type_names import shape_name
 
 __all__ = ["disagreement"]
 
@@ -111,12 +112,8 @@ def _contradiction(was: onnx.TypeProto, now: onnx.TypeProto) -> str | None:
     if old is None or new is None:
         return None
     if len(old) != len(new) or any(None not in (a, b) and a != b for a, b in zip(old, new, strict=True)):
-        return f"has the shape {_dims_text(old)} in the original and {_dims_text(new)} in the result"
+        return f"has the shape {shape_name(old)} in the original and {shape_name(new)} in the result"
     return None
-
-
-def _dims_text(dims: Iterable[int | None]) -> str:
-    return f"[{', '.join('?' if dim is None else str(dim) for dim in dims)}]"
 
 
 def _inputs_only(model: onnx.ModelProto, inputs: Iterable[onnx.ValueInfoProto] = ()) -> onnx.ModelProto:

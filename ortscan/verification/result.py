@@ -26,6 +26,8 @@ EXECUTED_STEPS = "executed steps"
 
 _LONGEST_REASON = 120
 _FAILED_NODE = re.compile(r" node\. Name:'([^']*)' Status Message: ")
+_AROUND_IT = re.compile(r"running .*Non-zero status code returned while ")
+"""The nodes that contain the node that failed."""
 
 Outcome = Literal["equal", "different", "inconclusive"]
 CaseStatus = Literal["equal", "different", "skipped", "fails only after"]
@@ -222,7 +224,7 @@ def _ranges(cases: Sequence[Case]) -> str:
 
 
 def _clipped(text: str) -> str:
-    text = _FAILED_NODE.sub(lambda match: f" node{match[1] and f' {match[1]!r}'}: ", text)
+    text = _FAILED_NODE.sub(lambda match: f" node{match[1] and f' {match[1]!r}'}: ", _AROUND_IT.sub("", text))
     return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 3] + "..."
 
 

@@ -88,7 +88,7 @@ def check(loop: Loop, ctx: Context) -> Patch | NotApplicable:
 
 
 def _condition_on_steps(loop: ScanView, ctx: Context) -> str:
-    """Return what must be known about the unknown number of steps, and the option that fixes it, if there is one."""
+    """Return the condition on the unknown number of steps, with the option that fixes it, if there is one."""
     dims = {dim for value in ctx.model.graph.inputs if value.shape is not None for dim in shape_dims(value.shape)}
     if loop.steps is None or loop.steps not in dims:
         return "the number of steps is known"

@@ -13,8 +13,8 @@ import onnx_ir as ir
 from rewrites.base.errors import OptionError
 from rewrites.base.plain_text import did_you_mean, listed, quoted, shown
 from rewrites.graph.dims import differ
-from rewrites.graph.type_names import type_name
-from rewrites.graph.values import shape_dims, static_dims
+from rewrites.graph.type_names import shape_name, type_name
+from rewrites.graph.values import static_dims
 from rewrites.stepping.initial_states import Fill, read_initial
 
 __all__ = ["RoleNames", "StepRoles", "read_roles"]
@@ -110,13 +110,8 @@ def _read_states(states: Any, inputs: Mapping[str, ir.Value], outputs: Mapping[s
         if before.type is not None and after.type is not None and before.type != after.type:
             raise OptionError(f"{pair}: its type is {type_name(after.type)}, but the input has {type_name(before.type)}.")
         if differ(before.shape, after.shape):
-            raise OptionError(f"{pair}: its shape is {_shape(after)}, but the input has {_shape(before)}.")
+            raise OptionError(f"{pair}: its shape is {shape_name(after.shape)}, but the input has {shape_name(before.shape)}.")
     return dict(states)
-
-
-def _shape(value: ir.Value) -> str:
-    assert value.shape is not None
-    return f"[{', '.join('?' if dim is None else str(dim) for dim in shape_dims(value.shape))}]"
 
 
 def _axes(role: str, axes: Any, values: Mapping[str, ir.Value], kind: str) -> dict[str, int]:

@@ -24,6 +24,7 @@ from rewrites.base.postorder import postorder
 from rewrites.graph.context import Context
 from rewrites.graph.dims import is_vague, refined, same, with_size
 from rewrites.graph.node_inference import LearnedShapes, infer_afresh, put_shapes, restore_shapes, shapes_kept
+from rewrites.graph.type_names import shape_name
 from rewrites.graph.values import rank_of, shape_dims
 from rewrites.graph.walk import all_nodes, inner_values
 from rewrites.loops import LoopView, ScanView, State, is_loop, view
@@ -241,6 +242,7 @@ def _changing_state(states: Sequence[State]) -> NotApplicable | None:
     for state in states:
         initial, back = state.initial.shape, state.next.shape
         if not same(initial, back):
-            detail = f"state '{state.inner.name}' starts with the shape {initial}, but the body returns {back}"
+            start = f"state '{state.inner.name}' starts with the shape {shape_name(initial)}"
+            detail = f"{start}, but the body returns {shape_name(back)}"
             return NotApplicable("LOOP-STATE-SHAPE", detail)
     return None

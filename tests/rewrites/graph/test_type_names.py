@@ -3,7 +3,7 @@
 import onnx_ir as ir
 import pytest
 
-from rewrites.graph.type_names import type_name
+from rewrites.graph.type_names import shape_name, type_name
 
 TENSOR = ir.TensorType(ir.DataType.FLOAT)
 
@@ -22,3 +22,9 @@ TENSOR = ir.TensorType(ir.DataType.FLOAT)
 )
 def test_a_type_has_the_name_of_numpy(kind: ir.TypeProtocol | int | None, name: str) -> None:
     assert type_name(kind) == name
+
+
+@pytest.mark.parametrize("shape", [ir.Shape([3, "T", None]), [3, "T", None]])
+def test_an_unknown_size_is_a_question_mark(shape: ir.Shape | list[int | str | None]) -> None:
+    assert shape_name(shape) == "[3, T, ?]"
+    assert shape_name(None) == "of an unknown rank"

@@ -51,7 +51,13 @@ GROW = {
 
 @pytest.mark.parametrize("case", GROW)
 def test_a_growing_state_is_seen(case: str) -> None:
-    stays(loop_to_scan, GROW[case], "LOOP-STATE-SHAPE", check=False, detail="state 'h' starts with the shape [2]")
+    stays(
+        loop_to_scan,
+        GROW[case],
+        "LOOP-STATE-SHAPE",
+        check=False,
+        detail="state 'h' starts with the shape [2], but the body returns [",
+    )
     model = read(GROW[case], check=False)
     apply(model, RULES, feeds=data(model), check=False)
 
