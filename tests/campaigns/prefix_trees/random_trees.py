@@ -1,5 +1,7 @@
 """Draws one prefix tree of a seed, applies the rule, and compares the results on onnxruntime."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import onnx
 from onnx.numpy_helper import from_array, to_array
@@ -8,6 +10,7 @@ from rewrites.loop_form import roll_up_trees
 from tests.rewrites.apply import apply, patches, same_on_ort
 from tests.rewrites.fission.harness import data
 from tests.support.prefix_trees import FORMS, OPERATORS, prefix_tree
+from tests.support.runtime import ort_run
 
 __all__ = ["fault_of"]
 
@@ -24,9 +27,9 @@ def fault_of(seed: int) -> tuple[str, bool]:
     steps, axis = int(draw.integers(8, 70)), int(draw.integers(0, rank))
     model = prefix_tree(form, operator, steps, axis=axis, rank=rank, opset=int(draw.choice([13, 18, 21])))
     what = f"{operator} by {form}, {steps} steps along axis {axis} of {rank}"
-    if seed % 2 and not _spoil(model, draw):
-        return "", False
     feeds = data(model)
+    if seed % 2 and not _spoil(model, draw, feeds):
+        return "", False
     after, report = apply(model, [roll_up_trees])
     is_rolled = bool(patches(report))
     if not seed % 2 and not is_rolled:
@@ -38,8 +41,8 @@ def fault_of(seed: int) -> tuple[str, bool]:
     return "", is_rolled
 
 
-def _spoil(model: onnx.ModelProto, draw: np.random.Generator) -> bool:
-    """Shift both bounds of a Slice by one, or exchange two inputs of a node. Return False if the model is then invalid."""
+def _spoil(model: onnx.ModelProto, draw: np.random.Generator, feeds: Mapping[str, np.ndarray]) -> bool:
+    """Shift both bounds of a Slice by one, or exchange two inputs of a node. Return False if the model then fails."""
     nodes = [node for node in model.graph.node if len(node.input) >= 2 and node.op_type not in ("Pad", "Reshape", "Unsqueeze")]
     node = nodes[int(draw.integers(len(nodes)))]
     if node.op_type == "Slice":
@@ -54,6 +57,7 @@ def _spoil(model: onnx.ModelProto, draw: np.random.Generator) -> bool:
         node.input[0], node.input[1] = node.input[1], node.input[0]
     try:
         onnx.checker.check_model(model, full_check=True)
+        ort_run(model, feeds)
     except Exception:
         return False
     return True
