@@ -118,7 +118,7 @@ def test_states_may_depend_on_each_other() -> None:
         {"inside": "n = RandomNormalLike (p) p1 = Mul (p, n) a = Mul (h, p) h1 = Add (a, x) y = Add (h1, p1)"},
         {"inside": STEP, "operands": "s, g, xs"},
         {
-            "inside": "n = Cast <to = 1> (w) p1 = Add (p, n) h1 = Add (h, p) y = Mul (x, p1)",
+            "inside": "u, i, at = Unique (w) n = Cast <to = 1> (at) p1 = Add (p, n) h1 = Add (h, p) y = Mul (x, p1)",
             "inputs": "float[2] h, float[2] p, float[2] x, string[2] w",
             "operands": "s, p0, xs, words",
             "weights": 'float[2] p0 = {1, 2}, string[3,2] words = {"1", "2", "2", "1", "1", "1"}',
