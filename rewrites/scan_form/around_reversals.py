@@ -76,11 +76,10 @@ def _origins(node: ir.Node, opset: int) -> list[int | None] | None:
         return None
     if node.op_type in ("Identity", "Transpose"):
         return [*(perm_of(node, rank) if node.op_type == "Transpose" else range(rank))]
-    is_squeeze = node.op_type == "Squeeze"
-    axes = axes_of(node, opset, rank if is_squeeze else result_rank)
+    axes = axes_of(node, opset, rank)
     if axes is None or isinstance(axes, Dynamic):
         return None
-    if is_squeeze:
+    if node.op_type == "Squeeze":
         return [axis for axis in range(rank) if axis not in axes]
     kept = iter(range(rank))
     return [None if axis in axes else next(kept) for axis in range(result_rank)]

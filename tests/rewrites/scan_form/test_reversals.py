@@ -141,6 +141,10 @@ BETWEEN = [
         "r0 = Unsqueeze (r, zero) t0 = Transpose <perm = [2, 0, 1]> (r0) t = Squeeze (t0, one)",
         "u0 = Unsqueeze (ys, one) u1 = Transpose <perm = [1, 2, 0]> (u0) u = Squeeze (u1, zero)",
     ),
+    (
+        "r0 = Unsqueeze (r, last) t0 = Transpose <perm = [1, 0, 2]> (r0) t = Squeeze (t0, last)",
+        "u0 = Unsqueeze (ys, last) u1 = Transpose <perm = [1, 0, 2]> (u0) u = Squeeze (u1, last)",
+    ),
 ]
 
 
