@@ -21,6 +21,7 @@ from ortscan.option_types import check_flags, check_path, plain_meaning, signatu
 from ortscan.ort.runtimes import runtime_named
 from ortscan.pipeline.answering import timed_answer
 from ortscan.pipeline.compare_with_original import compare, level_of, require_equal
+from ortscan.pipeline.compiled_weights import compiled
 from ortscan.pipeline.on_difference import on_difference_of, verified
 from ortscan.pipeline.rewriting import Rewriting, Rewritten
 from ortscan.pipeline.self_check import self_checked
@@ -105,7 +106,8 @@ def optimize(model: Any, *, report: bool = False, **options: Any) -> Any:
     check_flags(report=report)
     level, keep = level_of(values["verify"]), on_difference_of(values["on_difference"])
     weights, max_error = check_weights(values["weights"]), check_max_error(values["max_error"])
-    rewriting = Rewriting(model, **{name: options[name] for name in options if name in REWRITING_OPTIONS})
+    chosen = {name: options[name] for name in options if name in REWRITING_OPTIONS}
+    rewriting = Rewriting(model, **chosen | ({} if weights is None else {"native": False}))
     started = time.monotonic()
     outcome = self_checked(rewriting)
     spent = time.monotonic() - started
@@ -115,6 +117,7 @@ def optimize(model: Any, *, report: bool = False, **options: Any) -> Any:
             outcome = verified(rewriting, outcome, lambda it: compare(rewriting.model, it, level, spent, rewriting.sizes), keep)
         if weights is not None:
             outcome = with_smaller_weights(rewriting, outcome, weights, max_error)
+            outcome = compiled(outcome, chosen, level) if values["native"] else outcome
         result = return_model(outcome.loaded, output)
         if not report:
             return result

@@ -99,5 +99,9 @@ def checking(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def rewriting(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options that control the rewriting as keywords of the API."""
-    return {name: option.value_in(args) for name, option in REWRITING_OPTIONS.items()}
+    """Return the options that control the rewriting as keywords of the API.
+
+    If --weights is set, loops are compiled later.
+    """
+    options = {name: option.value_in(args) for name, option in REWRITING_OPTIONS.items()}
+    return options | ({} if getattr(args, "weights", None) is None else {"native": False})

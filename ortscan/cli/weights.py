@@ -22,6 +22,7 @@ def with_smaller_weights(
 ) -> "tuple[LoadedModel, RewriteReport]":
     """Return the result and its report after the weights were stored in the format of ``--weights``."""
     from ortscan.pipeline import smaller_weights
+    from ortscan.pipeline.compiled_weights import compiled
     from ortscan.pipeline.rewriting import Rewriting, Rewritten
     from ortscan.verb_options import check_weights
 
@@ -30,4 +31,6 @@ def with_smaller_weights(
     original, result = Rewriting(args.source, **rewriting(args)), Rewritten(loaded, report, report.changed)
     with show_progress(f"storing weights as {stored_as}", args.quiet):
         outcome = smaller_weights.with_smaller_weights(original, result, stored_as, args.max_error, args.inputs)
+        if args.native:
+            outcome = compiled(outcome, rewriting(args), None if args.no_verify else args.level)
     return outcome.loaded, outcome.report

@@ -15,11 +15,9 @@ from ortscan.report.outcome import Report
 from rewrites.base.weights_report import WeightsReport
 from tests.support.text import ort_run, parsed
 
-RANDOM = np.random.default_rng(0)
-
 
 def uniform(*dims: int) -> np.ndarray:
-    return RANDOM.uniform(-1, 1, dims).astype(np.float32) / np.float32(np.sqrt(dims[-1]))
+    return np.random.default_rng(dims).uniform(-1, 1, dims).astype(np.float32) / np.float32(np.sqrt(dims[-1]))
 
 
 def recurrent(kind: str, gates: int, directions: int = 1, opset: int = 18) -> onnx.ModelProto:
@@ -35,7 +33,7 @@ NORMED = """g (float[T, 1, 64] x, float[1, 64] h0) => (float[1, 64] h, float[T, 
     }> (h0, x)
     z = MatMul (ys, w)
 }"""
-LOOP = parsed(NORMED, weights={"r": uniform(64, 64), "w": uniform(64, 8)[:, :8] * 1})
+LOOP = parsed(NORMED, weights={"r": uniform(64, 64), "w": uniform(64, 8)})
 
 
 def optimized(model: Any, **options: Any) -> tuple[onnx.ModelProto, Report]:
@@ -47,7 +45,7 @@ def optimized(model: Any, **options: Any) -> tuple[onnx.ModelProto, Report]:
 def test_a_recurrent_node_gets_smaller_weights(model: onnx.ModelProto, stored_as: str, share: float, error: float) -> None:
     small, report = optimized(model, weights=stored_as, max_error=error)
     assert small.ByteSize() <= share * model.ByteSize()
-    feeds = {"x": RANDOM.normal(size=(20, 1, 32)).astype(np.float32)}
+    feeds = {"x": 5 * uniform(20, 1, 32)}
     before, after = ort_run(model, feeds)[0], ort_run(small, feeds)[0]
     assert 0 < np.abs(before - after).max() <= error * np.abs(before).max()
     assert report.weights is not None
@@ -58,7 +56,7 @@ def test_a_recurrent_node_gets_smaller_weights(model: onnx.ModelProto, stored_as
 
 
 def test_the_weights_of_a_body_are_widened_outside_the_loop() -> None:
-    small, report = optimized(LOOP, weights="int8")
+    small, report = optimized(LOOP, weights="int8", max_error=0.05)
     (scan,) = [node for node in small.graph.node if node.op_type == "Scan"]
     assert not any(node.op_type == "Cast" for node in scan.attribute[0].g.node)
     assert [node.op_type for node in small.graph.node].count("Cast") == 1
@@ -109,11 +107,11 @@ def test_bfloat16_needs_an_opset_that_has_it() -> None:
 
 def test_the_result_contains_the_smaller_weights_of_a_model_with_external_data(tmp_path: Path) -> None:
     onnx.save(recurrent("LSTM", 4), tmp_path / "in.onnx", save_as_external_data=True, location="in.data", size_threshold=0)
-    ortscan.optimize(tmp_path / "in.onnx", weights="int8", output=tmp_path / "out.onnx")
+    ortscan.optimize(tmp_path / "in.onnx", weights="int8", max_error=0.05, output=tmp_path / "out.onnx")
     assert (tmp_path / "out.onnx").stat().st_size <= 0.3 * (tmp_path / "in.data").stat().st_size
     feeds = {"x": np.ones((3, 1, 32), np.float32)}
     expected, actual = (ort_run(str(tmp_path / name), feeds)[0] for name in ("in.onnx", "out.onnx"))
-    assert np.abs(expected - actual).max() <= 0.01 * np.abs(expected).max()
+    assert np.abs(expected - actual).max() <= 0.05 * np.abs(expected).max()
 
 
 def test_the_command_line_prints_the_error_and_measures_it_on_given_inputs(
@@ -121,7 +119,16 @@ def test_the_command_line_prints_the_error_and_measures_it_on_given_inputs(
 ) -> None:
     onnx.save(recurrent("LSTM", 4), tmp_path / "in.onnx")
     np.savez(tmp_path / "x.npz", x=np.ones((3, 1, 32), np.float32))
-    command = ["optimize", str(tmp_path / "in.onnx"), str(tmp_path / "out.onnx"), "--weights", "int8", "--no-verify"]
+    command = [
+        "optimize",
+        str(tmp_path / "in.onnx"),
+        str(tmp_path / "out.onnx"),
+        "--weights",
+        "int8",
+        "--max-error",
+        "0.05",
+        "--no-verify",
+    ]
     assert main([*command, "--inputs", str(tmp_path / "x.npz")]) == 0
     assert "2 weights stored as int8, in 27 % of the bytes; largest error on 1 set of inputs" in capsys.readouterr().out
     assert main([*command, "--json"]) == 0
@@ -130,3 +137,12 @@ def test_the_command_line_prints_the_error_and_measures_it_on_given_inputs(
     assert [weight["stored_as"] for weight in weights["weights"]] == ["int8", "int8"]
     assert main([*command, "--max-error", "1e-6"]) == 3
     assert "raise --max-error" in capsys.readouterr().err
+
+
+def test_recurrent_nodes_are_compiled_after_their_weights_were_stored() -> None:
+    small, report = optimized(recurrent("LSTM", 4), weights="int8", max_error=0.05, native=True)
+    (call,) = small.graph.node
+    assert (call.op_type, list(call.input)) == ("Cell1", ["x", "w_int8", "r_int8", "w_scale", "r_scale"])
+    assert [fired.rule for cell in report.cells for fired in cell.fired] == ["native-cell"]
+    assert report.weights is not None
+    assert report.operators_after["ai.ortscan.Cell1"] == 1

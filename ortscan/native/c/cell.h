@@ -4,7 +4,7 @@
 
 enum { CELL_MAGIC = 0x314C4543, CELL_WORDS = 26, MOST_HIDDEN = 65536 };
 typedef enum { RNN_CELL, GRU_CELL, LSTM_CELL } cell_kind;
-typedef enum { CELL_X, CELL_W, CELL_R, CELL_B, CELL_LENGTHS, CELL_H, CELL_C, CELL_P, CELL_INPUTS } cell_input;
+typedef enum { CELL_X, CELL_W, CELL_R, CELL_B, CELL_LENGTHS, CELL_H, CELL_C, CELL_P, CELL_W_SCALE, CELL_R_SCALE, CELL_INPUTS } cell_input;
 typedef enum { CELL_Y, CELL_Y_H, CELL_Y_C, CELL_OUTPUTS } cell_output;
 typedef enum { FORWARD, BACKWARD, BOTH } cell_direction;
 
@@ -20,8 +20,11 @@ typedef struct {
 
 // The weights of one direction, in the order of the kernels: blocks of 16 units, each with all gates.
 typedef struct {
-  float *w, *bias;     // for the projection of all steps, in panels of products
-  float *r, *r_hidden; // recurrent: all gates; or r_hidden has the last gate and r the others
+  cell_format w_format, r_format;
+  void *w;             // for the projection of all steps, in panels of products
+  float *bias;
+  void *r, *r_hidden;  // recurrent: all gates; or r_hidden has the last gate and r the others
+  float *w_scale, *r_scale, *hidden_scale; // of each column; null unless the format is int8
   float *bias_hidden;  // GRU with linear_before_reset: the bias added before the reset
   float *peepholes;    // i, o, f of all units
   void *room;
@@ -50,6 +53,13 @@ typedef bool cell_threads(void *context, void (*task)(void *of, size_t i), size_
 
 // Run the cell on inputs of the checked shapes. `threads` may be null.
 bool cell_run(cell *c, const cell_run_data *d, cell_threads *threads, void *context, fault *why);
+
+// Return how weights of an element type are stored; CELL_FORMATS if a cell cannot have them.
+static inline cell_format format_of(int type) {
+  return type == FLOAT ? FLOAT_WEIGHTS : type == INT8 ? INT8_WEIGHTS : type == FLOAT16 ? FLOAT16_WEIGHTS : type == BFLOAT16 ? BFLOAT16_WEIGHTS : CELL_FORMATS;
+}
+
+static inline int64_t bytes_of_a_weight(cell_format format) { return format == FLOAT_WEIGHTS ? 4 : format == INT8_WEIGHTS ? 1 : 2; }
 
 // Pack the weights of direction `way` into malloced memory.
 bool cell_pack(const cell_words *c, const tensor *inputs, int way, cell_weights *to, fault *why);

@@ -39,10 +39,20 @@ static bool is_shaped(const cell_words *c, const tensor *inputs, cell_input whic
   return fits || refuse(why, "input %d of the cell has another type or shape than its hidden size and its other inputs say", (int)place);
 }
 
+// Check the type and the shape of weights, and that they have a scale only if they are int8.
+static bool are_weights(const cell_words *c, const tensor *inputs, cell_input which, cell_input scale, int64_t width, fault *why) {
+  const int64_t ways = directions_of(c), all = cell_gates(c) * c->hidden;
+  const int type = inputs[c->input[which]].type;
+  const cell_format format = format_of(type);
+  if (format == CELL_FORMATS || (format == INT8_WEIGHTS) != (c->input[scale] >= 0)) return refuse(why, "input %d of the cell has element type %d and %s scale", (int)c->input[which], type, c->input[scale] < 0 ? "no" : "a");
+  if (format != FLOAT_WEIGHTS && c->kind == RNN_CELL) return refuse(why, "an RNN cell has only float weights");
+  return is_shaped(c, inputs, which, type, 3, (int64_t[]){ways, all, width}, why) && is_shaped(c, inputs, scale, FLOAT, 3, (int64_t[]){ways, all, 1}, why);
+}
+
 bool cell_shapes(const cell_words *c, const tensor *inputs, bool weights_only, fault *why) {
   const int64_t ways = directions_of(c), h = c->hidden, all = cell_gates(c) * h;
   const int64_t width = inputs[c->input[CELL_W]].axes == 3 ? inputs[c->input[CELL_W]].dims[2] : 0;
-  const bool weights = is_shaped(c, inputs, CELL_W, FLOAT, 3, (int64_t[]){ways, all, -1}, why) && is_shaped(c, inputs, CELL_R, FLOAT, 3, (int64_t[]){ways, all, h}, why) &&
+  const bool weights = are_weights(c, inputs, CELL_W, CELL_W_SCALE, -1, why) && are_weights(c, inputs, CELL_R, CELL_R_SCALE, h, why) &&
                        is_shaped(c, inputs, CELL_B, FLOAT, 2, (int64_t[]){ways, 2 * all}, why) && is_shaped(c, inputs, CELL_P, FLOAT, 2, (int64_t[]){ways, 3 * h}, why);
   if (!weights || weights_only) return weights;
   const tensor *x = inputs + c->input[CELL_X];

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBERS_OF_A_BLOCK = 65536, ROWS_OF_A_PRODUCT = 32, LEAST_PRODUCTS_OF_A_PART = 1 << 20, PROBES = 64, ROUNDS_OF_A_PROBE = 1000, MOST_LOOKS = 8 };
+enum { NUMBERS_OF_A_BLOCK = 65536, ROWS_OF_A_PRODUCT = 32, LEAST_PRODUCTS_OF_A_PART = 1 << 20, PROBES = 64, ROUNDS_OF_A_PROBE = 1000, MOST_LOOKS = 8, WIDENED_PANELS = 2 };
 
 typedef struct { size_t numbers; float *room; } workroom;
 
@@ -27,7 +27,7 @@ typedef struct {
   bool backwards;
   int64_t first, rows;
   const int32_t *lengths; // of these rows; null if every row has all steps
-  float *sums, *h, *h_new, *c, *reset, *update;
+  float *sums, *h, *h_new, *c, *reset, *update, *panels; // panels: widened columns of W
   int64_t at_once, down;
 } direction_run;
 
@@ -47,7 +47,7 @@ cell *cell_new(const void *bytes, size_t count, const tensor *constants, int32_t
   if (good) {
     c->packed = true;
     for (int i = CELL_W; i < CELL_INPUTS; i++)
-      if ((i <= CELL_B || i == CELL_P) && c->words.input[i] >= 0) c->packed = c->packed && constants[c->words.input[i]].data;
+      if ((i <= CELL_B || i >= CELL_P) && c->words.input[i] >= 0) c->packed = c->packed && constants[c->words.input[i]].data;
     if (c->packed) good = cell_shapes(&c->words, constants, true, why);
     for (int way = 0; way < directions_of(&c->words) && good && c->packed; way++) good = cell_pack(&c->words, constants, way, c->weights + way, why);
   }
@@ -95,8 +95,20 @@ static void project(const direction_run *d, int64_t t, int64_t count) {
   const float *x = (const float *)d->data->inputs[d->words->input[CELL_X]].data + (t * all + d->first) * width;
   const task product = {.n0 = 1, .n1 = whole ? 1 : (int)count, .n2 = 1, .n3 = 1, .m = (int)(whole ? count * all : d->rows), .n = (int)columns, .k = (int)width,
                         .down = {columns, width, 0, 0}, .across = {1, 1, 1, 1}, .s1 = {d->rows * columns, all * width, 0, 0}};
-  void *const at[MOST_OPERANDS] = {d->sums, (void *)x, d->weights->w, d->weights->bias};
-  d->set->kernels[F32][GEMM](&product, at);
+  const cell_weights *w = d->weights;
+  if (w->w_format == FLOAT_WEIGHTS) {
+    void *const at[MOST_OPERANDS] = {d->sums, (void *)x, w->w, w->bias};
+    d->set->kernels[F32][GEMM](&product, at);
+    return;
+  }
+  task some = product;
+  for (int64_t column = 0; column < columns; column += some.n) { // two panels at a time, so that a sum need not wait for the previous one
+    some.n = columns - column < WIDENED_PANELS * PANEL ? PANEL : WIDENED_PANELS * PANEL;
+    for (int64_t i = column; i < column + some.n; i += PANEL)
+      d->set->widen[w->w_format]((const char *)w->w + i * width * bytes_of_a_weight(w->w_format), w->w_scale ? w->w_scale + i : 0, d->panels + (i - column) * width, width);
+    void *const at[MOST_OPERANDS] = {d->sums + column, (void *)x, d->panels, w->bias + column};
+    d->set->kernels[F32][GEMM](&some, at);
+  }
 }
 
 static bool is_usual(const cell_words *c, int way) {
@@ -118,7 +130,7 @@ static void rows_of_step(const direction_run *d, cell_kernel *run, const float *
   float *y = d->data->outputs[CELL_Y];
   cell_step s = {.hidden = (int)hidden, .blocks = (int)cell_blocks(c), .rows = (int)count, .sums = sums + row * columns, .sums_down = columns, .down = d->down,
                  .h = d->h + from, .h_new = d->h_new + from, .c = d->c ? d->c + from : 0, .reset = d->reset ? d->reset + from : 0,
-                 .update = d->update ? d->update + from : 0, .r = d->weights->r, .r_hidden = d->weights->r_hidden, .bias_hidden = d->weights->bias_hidden,
+                 .update = d->update ? d->update + from : 0, .r = d->weights->r, .r_hidden = d->weights->r_hidden, .scale = d->weights->r_scale, .scale_hidden = d->weights->hidden_scale, .bias_hidden = d->weights->bias_hidden,
                  .peepholes = d->weights->peepholes, .functions = c->functions[d->way], .clip = c->clip, .input_forget = c->input_forget, .turned = t & 1};
   s.y = y ? y + ((t * directions_of(c) + d->way) * d->data->rows + d->first + row) * hidden : 0;
   run(&s);
@@ -134,7 +146,7 @@ static void idle_rows(const direction_run *d, int64_t t, int64_t row, int64_t co
 
 static void steps_of(direction_run *d) {
   const cell_run_data *data = d->data;
-  const cell_kernels kernels = d->set->cells[step_of(d->words)];
+  const cell_kernels kernels = d->set->cells[d->weights->r_format][step_of(d->words)];
   cell_kernel *run = is_usual(d->words, d->way) ? kernels.usual : kernels.any;
   const int64_t columns = cell_columns(d->words);
   for (int64_t done = 0, count; done < data->steps; done += count) {
@@ -211,10 +223,11 @@ static bool part(parts_run *r, int way, int64_t first, fault *why) {
   d.at_once = NUMBERS_OF_A_BLOCK / (rows * columns);
   if (d.at_once * rows < ROWS_OF_A_PRODUCT) d.at_once = (ROWS_OF_A_PRODUCT + rows - 1) / rows;
   if (d.at_once > data->steps) d.at_once = data->steps;
-  workroom *room = room_of(r->cell, (size_t)(d.at_once * rows * columns + 5 * state), why);
+  const int64_t widened = d.weights->w_format == FLOAT_WEIGHTS ? 0 : data->width * PANEL * WIDENED_PANELS;
+  workroom *room = room_of(r->cell, (size_t)(d.at_once * rows * columns + 5 * state + widened), why);
   if (!room) return false;
   float *next = (float *)(((uintptr_t)room->room + ALIGNED - 1) & ~(uintptr_t)(ALIGNED - 1));
-  d.h = next, d.h_new = next += state, d.c = next += state, d.reset = next += state, d.update = next += state, d.sums = next += state;
+  d.h = next, d.h_new = next += state, d.c = next += state, d.reset = next += state, d.update = next += state, d.panels = next += state, d.sums = next += widened;
   load_state(&d, CELL_H, d.h);
   memset(d.h_new, 0, (size_t)state * sizeof(float)); // clears the padding of the units
   load_state(&d, CELL_C, d.c);

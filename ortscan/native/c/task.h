@@ -37,7 +37,8 @@ typedef struct {
   kernel *kernels[ELEMENTS][OPERATIONS]; // null if a type does not have an operation
   kernel *casts[ELEMENTS][ELEMENTS];     // to, from
   void (*run[LISTS])(micro *list, int64_t steps); // run a list this number of times
-  cell_kernels cells[CELL_STEPS];
+  cell_kernels cells[CELL_FORMATS][CELL_STEPS]; // null if a format does not have a kernel
+  widen_kernel *widen[CELL_FORMATS];
   bool has_fast_cells; // its cells are at least as fast as onnxruntime's
 } isa;
 

@@ -83,6 +83,22 @@ def test_each_kind_and_direction_equals_onnxruntime(kind: str, attributes: dict[
         assert_same(recurrent(kind, hidden, direction=direction, **attributes), *sizes)
 
 
+@pytest.mark.parametrize("stored_as", ["int8", "float16", "bfloat16"])
+@pytest.mark.parametrize(("kind", "attributes"), [("LSTM", {}), ("GRU", {}), ("GRU", {"linear_before_reset": 1})])
+def test_weights_in_fewer_bits_are_read_without_widening_them(kind: str, attributes: dict[str, int], stored_as: str) -> None:
+    for hidden, direction, sizes in ((40, "bidirectional", ((1, 1), (40, 2))), (64, "reverse", ((3, 1), (5, 5)))):
+        model = recurrent(kind, hidden, width=24, direction=direction, **attributes)
+        assert_same(ortscan.optimize(model, weights=stored_as, max_error=1, verify=False), *sizes)
+
+
+def test_a_node_of_any_size_with_smaller_weights_is_handed_over_unless_it_has_many_rows() -> None:
+    model = ortscan.optimize(recurrent("LSTM", 300, "", 8), weights="int8", max_error=1, verify=False)
+    (call,) = handed_over(model).graph.node
+    assert list(call.input) == ["X", "W_int8", "R_int8", "W_scale", "R_scale"]
+    report = ortscan.explain(model, fix_dims={"N": 3}, passes=["default", "native-cell"])
+    assert [reason.code for cell in report.cells for reason in cell.reasons] == ["NATIVE-COST"]
+
+
 @pytest.mark.parametrize("given", ["", "B", "B h", "B P", "B c P lens"])
 def test_optional_inputs_may_be_omitted(given: str) -> None:
     for kind in GATES:

@@ -133,6 +133,8 @@ CALLED(mod_rows, fmodf)
   [ABS] = abs_##k, [NOT] = not_##k, [RELU] = relu_##k, [SIGN] = sign_##k, [WHERE] = where_##k, [SELECT] = select_##k, [MUL_ADD] = mul_add_##k, [MUL_SUB] = mul_sub_##k, \
   [SUB_MUL] = sub_mul_##k, [MUL_MUL_ADD] = mul_mul_add_##k, [MUL_MUL_SUB] = mul_mul_sub_##k, [SUM] = sum_##k, [REDUCE_MAX] = highest_##k, [REDUCE_MIN] = lowest_##k,
 
+#define STEPS_OF(k) [GRU_STEP] = {gru_usual_##k, gru_any_##k}, [GRU_LINEAR_STEP] = {gru_linear_usual_##k, gru_linear_any_##k}, [LSTM_STEP] = {lstm_usual_##k, lstm_any_##k}
+
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 #define NAMED_(x) isa_##x
@@ -161,5 +163,7 @@ const isa NAMED(ISA) = {TEXT(ISA), {[F32] = {
   [F64] = {f64_of_f32, f64_of_i32, f64_of_i64, copy_f64, f64_of_b8},
   [B8] = {b8_of_f32, b8_of_i32, b8_of_i64, b8_of_f64, copy_b8},
 }, {run_list, run_rows_of_4, run_rows_of_8, run_rows_of_16}, {
-  [RNN_STEP] = {rnn_usual, rnn_any}, [GRU_STEP] = {gru_usual, gru_any}, [GRU_LINEAR_STEP] = {gru_linear_usual, gru_linear_any}, [LSTM_STEP] = {lstm_usual, lstm_any},
+  [FLOAT_WEIGHTS] = {[RNN_STEP] = {rnn_usual_f32, rnn_any_f32}, STEPS_OF(f32)},
+  [INT8_WEIGHTS] = {STEPS_OF(i8)}, [FLOAT16_WEIGHTS] = {STEPS_OF(f16)}, [BFLOAT16_WEIGHTS] = {STEPS_OF(bf16)},
+}, {[FLOAT_WEIGHTS] = widen_f32, [INT8_WEIGHTS] = widen_i8, [FLOAT16_WEIGHTS] = widen_f16, [BFLOAT16_WEIGHTS] = widen_bf16,
 }, FAST_CELLS};
