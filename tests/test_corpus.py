@@ -123,7 +123,7 @@ def nodes_within(graph):
                 yield from nodes_within(attribute.g)
 
 
-STOPPED_BY_DATA = {"jax2onnx__while_sum", "tf2onnx__tf_while_sum", "torch__script_while", "torch__while_sum"}
+STOPPED_BY_DATA = {"jax2onnx__while_sum", "tf2onnx__tf_while_sum", "torch__script_while"}
 CONTROL_FLOW, RECURRENT = {"Scan", "Loop", "If"}, {"RNN", "GRU", "LSTM"}
 
 

@@ -77,6 +77,7 @@ def test_a_weight_may_be_repeated_at_each_level() -> None:
         "r{n} = Sub ({a0}, {b0})",
         "s{n} = Add ({a0}, {b0}) h{n} = Constant <value = float {{0.5}}> () r{n} = Mul (s{n}, h{n})",
         "s{n} = Mul ({a0}, {b0}) r{n} = Add (s{n}, {b0})",
+        "s{n} = Add ({a0}, {b0}) h{n} = Constant <value = float {{100}}> () r{n} = Min (s{n}, h{n})",
         "r{n} = Add ({b0}, {b0})",
     ],
 )
