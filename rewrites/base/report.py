@@ -101,6 +101,7 @@ class LoopReport:
         reasons: The reasons why the loop remains, the most important first; empty for a removed loop.
         notes: Assumptions and estimates, such as the memory of a vectorised part.
         unrolled_nodes: The number of nodes of the unrolled steps, if the loop is unrolled.
+        tree_nodes: The number of nodes of the prefix tree that the loop replaced.
         fallback: True if an If runs what remains of the loop, only for what its replacement does not cover.
         runs: What the loop became, and whether the target or the CPU runs it; empty if the target runs all operators.
         is_a: What the loop computes, if known: ``LSTM, forward, H=128, lengths by mask``.
@@ -119,6 +120,7 @@ class LoopReport:
     reasons: list[Reason] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     unrolled_nodes: int = 0
+    tree_nodes: int = 0
     fallback: bool = False
     runs: str = ""
     is_a: str = ""

@@ -36,6 +36,11 @@ def test_a_tree_without_a_closed_form_stays_without_plans() -> None:
     assert ortscan.optimize(model, target="onnx") == model
 
 
+def test_a_short_tree_stays_if_blocks_would_be_as_long() -> None:
+    model = prefix_tree("doubling", "maximum", 1024)
+    assert ortscan.optimize(model) == model
+
+
 def test_a_tree_over_a_free_number_of_steps_gets_a_warning() -> None:
     model = prefix_tree("doubling", "sum", 16)
     assert not ortscan.explain(model).messages
