@@ -2,6 +2,8 @@
 
 Gather(t, i); ScatterND(t, [[i]], [y])        the initial row
 Gather(t, i - 1); ScatterND(t, [[i]], [y])    the row y of the previous step, which a new state carries
+
+Works around ORT-GATHER-STRINGS.
 """
 
 from collections.abc import Sequence
@@ -35,7 +37,12 @@ def reads_initial_value(node: ir.Node, write: RowWrite, integers: Integers) -> b
 
 
 def reads_previous_row(node: ir.Node, write: RowWrite, integers: Integers) -> bool:
-    """Return True if ``node`` reads from the state only the row that the previous step wrote."""
+    """Return True if ``node`` reads from the state only the row that the previous step wrote.
+
+    Return False for strings, because onnxruntime's Gather of the first row would lose some of them.
+    """
+    if write.node.outputs[0].dtype == ir.DataType.STRING:
+        return False
     index = _index_of_read_row(node, write, integers)
     return index is not None and surely_equal(index, write.index - write.index.factor(STEP))
 

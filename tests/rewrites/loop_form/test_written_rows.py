@@ -159,6 +159,7 @@ def test_the_row_of_the_previous_step_is_carried_where_there_are_steps(size: int
 STAYING = {
     "and reads the row before the previous": previous(NEXT.replace("Add (i, k)", "Add (i, two)"), t="float[5,2]"),
     "and reads a slice that is empty at first": previous(NEXT.replace("j = Add (i, k) b = Gather (t, i)", "j = Identity (i) e0 = Sub (j, k) e = Unsqueeze (e0, zero) f = Add (e, one) g = Slice (t, e, f, zero) b = ReduceSum <keepdims = 0> (g, zero)")),
+    "and reads strings of the previous row": previous(NEXT.replace("Mul (b, x)", "Identity (b)"), t="string[4,2]", given="float[2] s, float[3,2] xs, string[4,2] t0", results="float[2] z, string[4,2] ys"),
     "and reads the row of the next step": previous(NEXT.replace("j = Add (i, k) b = Gather (t, i)", "j = Identity (i) e = Add (j, k) b = Gather (t, e)")),
     "where there is no row": writing("e = Equal (none, i) t1 = Where (e, u, t)", t="float[0,2]", weights=f"{WEIGHTS}, int64[0,1] none = {{}}"),
     "every other row, beyond the last": writing(f"j = Add (i, i) {ND.replace('(i,', '(j,')}"),
