@@ -26,7 +26,7 @@ from rewrites.graph.context import Context
 from rewrites.graph.marks import ROLLED_UP
 from rewrites.graph.replace import remove_nodes, replace_value
 from rewrites.graph.values import static_dims
-from rewrites.loop_form.prefix_trees.operator import emit_operator, is_associative
+from rewrites.loop_form.prefix_trees.operator import emit_operator, has_threshold, is_associative
 from rewrites.loop_form.prefix_trees.terms import Application, Invariant, Leaf
 from rewrites.loop_form.prefix_trees.trees import PrefixTree
 from rewrites.loops import ScanInput, ScanOutput, State, make_scan
@@ -50,6 +50,8 @@ def check(tree: PrefixTree, ctx: Context) -> Patch | NotApplicable:
         return NotApplicable("TREE-READ", f"'{still_read.outputs[0].name}', a part of the tree, is read outside it")
     if not _keeps_rows(tree, ctx):
         return NOTHING_HERE
+    if has_threshold(tree):
+        return NotApplicable("TREE-OPERATOR", "its operator may have a threshold, such as a Clip, so it may not be associative")
     if not is_associative(tree, ctx):
         return NotApplicable("TREE-OPERATOR", "its operator is not associative at random rows, or cannot be computed in float64")
 

@@ -1,7 +1,8 @@
 """Emits the operator of a prefix tree, and tests whether the operator is associative.
 
 The test computes ``(x * y) * z`` and ``x * (y * z)`` for random rows, in float64. Only an associative operator has prefixes that
-do not depend on the tree.
+do not depend on the tree. Two smooth functions that agree at random rows agree everywhere. Functions with a threshold do not: a sum
+of at most 100 is a sum at small rows. So an operator with a constant must be smooth.
 """
 
 import math
@@ -13,10 +14,16 @@ import onnx_ir as ir
 from rewrites.graph.builder import Builder
 from rewrites.graph.context import Context, evaluate_nodes
 from rewrites.graph.values import const_array, static_dims
-from rewrites.loop_form.prefix_trees.terms import Application, Invariant, Leaf
+from rewrites.loop_form.prefix_trees.terms import Application, Filler, Invariant, Leaf
 from rewrites.loop_form.prefix_trees.trees import PrefixTree
 
-__all__ = ["emit_operator", "is_associative"]
+__all__ = ["emit_operator", "has_threshold", "is_associative"]
+
+_SMOOTH = (
+    "Add Concat Cos Div Einsum Erf Exp Expand Gemm Identity Log MatMul Mul Neg Pow Reciprocal Reshape Sigmoid Sin Slice "
+    "Softplus Sqrt Squeeze Sub Sum Tanh Transpose Unsqueeze"
+)
+"""Operators without a threshold. Div has one for integers."""
 
 _SAMPLES = 1 << 12
 _TOLERANCE = 1e-9
@@ -72,6 +79,34 @@ def emit_operator(
         assert result is not None
         results[source] = result
     return results
+
+
+def has_threshold(tree: PrefixTree) -> bool:
+    """Return True if the operator is not smooth and reads a constant, such as the bound of a Clip."""
+    terms = [tree.proof.terms.terms[number] for source in tree.parts for number in tree.terms(source)]
+    nodes = [tree.reader.emissions[term.key].node for term in terms if isinstance(term, Application)]
+    if all(node.op_type in _SMOOTH.split() and (node.op_type != "Div" or _is_float(node.outputs[0])) for node in nodes):
+        return False
+    arrays = [const_array(term.value) for term in terms if isinstance(term, Invariant)]
+    arrays += [np.array(term.number) for term in terms if isinstance(term, Filler)]
+    numbers = [float(number) for node in nodes for number in _float_attributes(node)]
+    return any(_is_threshold(array) for array in (*arrays, np.array(numbers)) if array is not None)
+
+
+def _is_float(value: ir.Value) -> bool:
+    return value.dtype is not None and value.dtype.is_floating_point()
+
+
+def _float_attributes(node: ir.Node) -> list[float]:
+    return [attribute.as_float() for attribute in node.attributes.values() if attribute.type == ir.AttributeType.FLOAT]
+
+
+def _is_threshold(array: np.ndarray) -> bool:
+    """Return True if ``array`` has a number other than 0 and the infinities.
+
+    The test at random rows finds a threshold at 0.
+    """
+    return array.dtype.kind in "fiu" and bool((np.isfinite(array) & (array != 0)).any())
 
 
 def is_associative(tree: PrefixTree, ctx: Context) -> bool:

@@ -78,6 +78,9 @@ def test_a_weight_may_be_repeated_at_each_level() -> None:
         "s{n} = Add ({a0}, {b0}) h{n} = Constant <value = float {{0.5}}> () r{n} = Mul (s{n}, h{n})",
         "s{n} = Mul ({a0}, {b0}) r{n} = Add (s{n}, {b0})",
         "s{n} = Add ({a0}, {b0}) h{n} = Constant <value = float {{100}}> () r{n} = Min (s{n}, h{n})",
+        "s{n} = Add ({a0}, {b0}) lo{n} = Constant <value = float {{-1e9}}> () r{n} = Clip (s{n}, lo{n})",
+        "s{n} = Add ({a0}, {b0}) h{n} = Constant <value = float {{1e9}}> () g{n} = Greater (s{n}, h{n}) r{n} = Where (g{n}, {a0}, s{n})",
+        "s{n} = Add ({a0}, {b0}) r{n} = Elu <alpha = 1e9> (s{n})",
         "r{n} = Add ({b0}, {b0})",
     ],
 )
