@@ -18,6 +18,7 @@ from ortscan.running.specs import input_specs, output_specs
 from ortscan.running.stepping import run_steps
 from ortscan.verification.inputs.given_inputs import Given
 from ortscan.verification.inputs.integers import ATTEMPTS
+from ortscan.verification.result import EXECUTED_STEPS
 from rewrites.base.errors import OrtscanError
 from rewrites.stepping.step_roles import StepRoles
 
@@ -32,16 +33,26 @@ class TimedSteps:
     Args:
         step: the model of a step.
         roles: the roles of the inputs and outputs of the step.
+
+    Attributes:
+        load_seconds: the time to load the model.
+        executed: the number of steps in the last run.
     """
 
     def __init__(self, step: ModelSource, roles: StepRoles) -> None:
         self._session = TimedSession(step, "the step", 1)
         self._roles, self._specs = roles, (input_specs(step.proto.graph), output_specs(step.proto.graph))
         self.load_seconds = self._session.load_seconds
+        self.executed = 0
 
     def run(self, feed: Mapping[str, Any]) -> Sequence[Any]:
         """Run all steps and return the results of the loop."""
-        return run_steps(self._session.run, self._roles, *self._specs, feed)
+        self.executed = 0
+        return run_steps(self._run_step, self._roles, *self._specs, feed)
+
+    def _run_step(self, feed: Mapping[str, Any]) -> Sequence[Any]:
+        self.executed += 1
+        return self._session.run(feed)
 
 
 def time_steps(
@@ -68,14 +79,16 @@ def time_steps(
         load: list[Callable[[], Loaded]] = [partial(TimedSteps, one, roles), partial(TimedSession, loop, "the whole loop", 1)]
         try:
             chosen = bench_inputs([loop.proto, loop.proto], shapes or {}, {} if shapes or inputs else _steps(loop, roles), inputs)
-            sessions = [create() for create in load]
+            steps, whole_loop = TimedSteps(one, roles), TimedSession(loop, "the whole loop", 1)
         except OrtscanError:
             return None
         for number, point in enumerate(chosen.points):
-            feed = _accepted_feed(chosen, number, sessions)
+            feed = _accepted_feed(chosen, number, [steps, whole_loop])
             if feed is not None:
+                ends_early = roles.stop is not None or roles.limit is not None
+                executed = {EXECUTED_STEPS: steps.executed} if ends_early else {}
                 records = timed_in_rounds(load, [feed], _ROUNDS, _SECONDS, clock_for(1))
-                return SizeResult({**point.sizes, **point.trips}, [each.timing(0) for each in records]).speedup()
+                return SizeResult({**point.sizes, **point.trips, **executed}, [each.timing(0) for each in records]).speedup()
     return None
 
 

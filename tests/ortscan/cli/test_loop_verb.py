@@ -86,3 +86,12 @@ def test_a_step_that_no_inputs_fit_has_no_time() -> None:
     text = never.replace("z = Gather (y, y0) h1 = Add (h, z)", "m = ReduceMax (y) h1 = Add (h, m)")
     whole = whole_loop(parsed(text), RoleNames({"h": "h1"}, max_steps=2))
     assert time_steps(whole.step, whole.loaded, whole.roles, shapes={"x": [3]}) is None
+
+
+def test_the_time_of_a_loop_that_stops_names_the_steps_that_ran() -> None:
+    text = "g (float[2] h, float[2] x) => (float[2] h1, bool done) <bool yes = {1}> { h1 = Add (h, x) done = Identity (yes) }"
+    whole = whole_loop(parsed(text), RoleNames({"h": "h1"}, scan={"x": 0}, stop="done"))
+    speedup = time_steps(whole.step, whole.loaded, whole.roles)
+    assert speedup is not None
+    assert speedup.sizes["executed steps"] == 1
+    assert speedup.label.endswith("executed steps=1")
