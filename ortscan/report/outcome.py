@@ -107,4 +107,6 @@ def in_python(report: Report) -> Report:
         loop.advice = [
             replace(advice, text=keywords_text(advice.options) + advice.text.removeprefix(advice.flags)) for advice in loop.advice
         ]
+    if report.weights is not None:
+        report.weights = replace(report.weights, left_out=in_keywords(report.weights.left_out))
     return report

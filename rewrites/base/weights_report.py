@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rewrites.base.plain_text import counted, listed
+from rewrites.base.plain_text import counted, quoted
 
 __all__ = ["FORMATS", "WeightReport", "WeightsReport"]
 
+_MOST_KEPT = 5
 FORMATS = ("int8", "float16", "bfloat16")
 """The formats in which weights can be stored."""
 
@@ -23,6 +24,7 @@ class WeightReport:
         float_bytes: its size as float32.
         bytes: its size in the new model, including scales.
         error: the error of the outputs if only this weight is stored in the format; None if that was not measured.
+        lacking: the numbers of the weight that the format cannot store, as a text; "" if there are none.
     """
 
     name: str
@@ -31,6 +33,14 @@ class WeightReport:
     float_bytes: int
     bytes: int
     error: float | None = None
+    lacking: str = ""
+
+    def why_float(self, max_error: float) -> str:
+        """Return the name of the weight and the reason why it stays float32."""
+        reason = self.lacking
+        if not reason and self.error is not None:
+            reason = f"its error would be {_percent(self.error)}, the limit is {_percent(max_error)}"
+        return f"{quoted(self.name)} ({reason})" if reason else quoted(self.name)
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,7 @@ class WeightsReport:
         decibels: the smallest ratio of signal to error of an output; infinity if there is no error.
         cases: the number of sets of inputs on which the error was measured.
         weights: the weights.
+        left_out: a sentence on the largest constant that is no such weight; "" if there is none.
     """
 
     stored_as: str
@@ -52,6 +63,7 @@ class WeightsReport:
     decibels: float
     cases: int
     weights: Sequence[WeightReport] = field(default_factory=tuple)
+    left_out: str = ""
 
     @property
     def stored(self) -> list[WeightReport]:
@@ -59,24 +71,34 @@ class WeightsReport:
         return [weight for weight in self.weights if weight.stored_as == self.stored_as]
 
     @property
+    def share(self) -> float:
+        """Return the size of all weights in the new model, as a share of their size as float32."""
+        return sum(weight.bytes for weight in self.weights) / max(1, sum(weight.float_bytes for weight in self.weights))
+
+    @property
     def error_text(self) -> str:
         """Return the error as a text such as ``0.41 % of the largest number (52 dB)``."""
-        return f"{100 * self.error:.2g} % of the largest number ({self.decibels:.0f} dB)"
+        return f"{_percent(self.error)} of the largest number ({self.decibels:.0f} dB)"
 
     def sentences(self) -> list[str]:
         """Return sentences for people: the sizes and the error, and the weights that stay float32."""
         stored, kept = self.stored, [weight for weight in self.weights if weight.stored_as != self.stored_as]
         if not self.weights:
-            return [f"no weight is stored as {self.stored_as}, because no product or recurrent node has a large constant weight"]
-        share = sum(weight.bytes for weight in stored) / max(1, sum(weight.float_bytes for weight in stored))
-        text = f"{counted(len(stored), 'weight')} stored as {self.stored_as}, in {100 * share:.0f} % of the bytes"
+            return [f"no weight is stored as {self.stored_as}: {self.left_out}"]
+        of = f"{len(stored)} of {counted(len(self.weights), 'weight')}"
+        text = f"{of} stored as {self.stored_as}; the weights take {100 * self.share:.0f} % of the bytes"
         sentences = [f"{text}; largest error on {counted(self.cases, 'set')} of inputs: {self.error_text}"]
         if kept:
-            names = listed(weight.name for weight in kept)
-            sentences.append(f"float32 because of the error limit {self.max_error:g}: {names}")
-        return sentences
+            more = f" and {len(kept) - _MOST_KEPT} more" if len(kept) > _MOST_KEPT else ""
+            reasons = ", ".join(weight.why_float(self.max_error) for weight in kept[:_MOST_KEPT])
+            sentences.append(f"stays float32: {reasons}{more}")
+        return sentences + [self.left_out] * bool(self.left_out)
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> "WeightsReport":
         """Return the report from the result of ``dataclasses.asdict``."""
         return cls(**{**plain, "weights": tuple(WeightReport(**weight) for weight in plain["weights"])})
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"

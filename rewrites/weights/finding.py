@@ -16,7 +16,7 @@ import onnx_ir as ir
 from rewrites.graph.values import is_constant
 from rewrites.graph.walk import all_nodes
 
-__all__ = ["LEAST_ELEMENTS", "Weight", "find_weights"]
+__all__ = ["LEAST_ELEMENTS", "Weight", "find_weights", "weight_positions"]
 
 LEAST_ELEMENTS = 1024
 _RECURRENT = ("RNN", "GRU", "LSTM")
@@ -43,7 +43,7 @@ def find_weights(graph: ir.Graph) -> list[Weight]:
     """Return the weights of ``graph`` and its nested graphs, in the order of the nodes that read them."""
     weights: dict[ir.Value, Weight] = {}
     for node in all_nodes(graph):
-        for position in _positions(node):
+        for position in weight_positions(node):
             value = node.inputs[position]
             if value is None or not is_constant(value):
                 continue
@@ -56,7 +56,7 @@ def find_weights(graph: ir.Graph) -> list[Weight]:
     return [weight for weight in weights.values() if _has_no_other_use(weight)]
 
 
-def _positions(node: ir.Node) -> tuple[int, ...]:
+def weight_positions(node: ir.Node) -> tuple[int, ...]:
     """Return the positions at which ``node`` may read weights."""
     if node.domain != "":
         return ()

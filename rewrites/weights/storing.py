@@ -31,6 +31,15 @@ def _rounded(weight: np.ndarray, dtype: ir.DataType, axis: int) -> tuple[np.ndar
         return np.clip(np.rint(weight / scale), -127, 127).astype(np.int8), scale
 
 
+def _lacking(array: np.ndarray, stored: np.ndarray, stored_as: str) -> str:
+    if not np.isfinite(array).all():
+        return "has infinite or NaN values, with which no error can be measured"
+    if np.isfinite(stored.astype(np.float32)).all():
+        return ""
+    largest, others = {"float16": ("65504", "bfloat16 or int8"), "bfloat16": ("3.39e38", "int8")}[stored_as]
+    return f"has values above {largest}, which {stored_as} cannot store; use {others}"
+
+
 class StoredWeight:
     """A weight that a model has twice: as float32 and in a smaller format.
 
@@ -45,7 +54,7 @@ class StoredWeight:
         names: the names of the model.
 
     Attributes:
-        is_finite: False if some numbers are too large for the format, or not finite.
+        lacking: the numbers that the format cannot store, as a text; "" if there are none.
         float_bytes, stored_bytes: the size of the weight in each form.
     """
 
@@ -56,7 +65,7 @@ class StoredWeight:
         stored, scale = _rounded(array, dtype, weight.axis)
         self._constants: list[ir.Value] = []
         self._nodes: list[ir.Node] = []
-        self.is_finite = bool(np.isfinite(array).all() and np.isfinite(stored.astype(np.float32)).all())
+        self.lacking = _lacking(array, stored, stored_as)
         self.float_bytes, self.stored_bytes = array.nbytes, stored.nbytes + (0 if scale is None else scale.nbytes)
         narrow = self._add_constant(stored, dtype, names.fresh(f"{hint}_{stored_as}"))
         to_float = ir.AttrInt64("to", ir.DataType.FLOAT.value)

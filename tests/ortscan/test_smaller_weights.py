@@ -75,17 +75,20 @@ def test_a_weight_whose_error_is_too_large_stays_float32() -> None:
     assert {weight.name: weight.stored_as for weight in report.weights.weights} == {"fine": "int8", "coarse": "float32"}
     assert report.weights.error <= report.weights.max_error == 0.01
     assert {tensor.name for tensor in small.graph.initializer} == {"fine_int8", "fine_scale", "coarse"}
-    assert "float32 because of the error limit 0.01: 'coarse'" in report.weights.sentences()
+    first, second = report.weights.sentences()
+    assert first.startswith("1 of 2 weights stored as int8; the weights take 63 % of the bytes")
+    assert second.startswith("stays float32: 'coarse' (its error would be ")
+    assert second.endswith(" %, the limit is 1 %)")
 
 
 def test_an_error_above_the_limit_is_refused() -> None:
-    with pytest.raises(VerificationFailed, match=r"Each weight alone makes a larger error than 1e-06 if it is stored as int8"):
+    with pytest.raises(VerificationFailed, match=r"Each weight alone makes a larger error than 0.0001 % if it is stored as int8"):
         ortscan.optimize(recurrent("GRU", 3), weights="int8", max_error=1e-6)
 
 
 def test_a_model_without_weights_is_returned_with_a_reason() -> None:
     small, report = optimized(parsed("g (float[4] x) => (float[4] y) { y = Tanh (x) }"), weights="int8")
-    assert report.weights == WeightsReport("int8", 0.01, 0.0, float("inf"), 0)
+    assert report.weights == WeightsReport("int8", 0.01, 0.0, float("inf"), 0, left_out="the model has no constant of floats")
     assert [node.op_type for node in small.graph.node] == ["Tanh"]
     assert not report.changed
     assert "no weight is stored as int8" in report.to_html()
@@ -95,6 +98,42 @@ def test_a_model_without_weights_is_returned_with_a_reason() -> None:
 def test_an_invalid_option_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=next(iter(options))):
         ortscan.optimize(LOOP, **options)
+
+
+def test_a_weight_that_a_model_of_ir_3_lists_as_an_input_is_stored() -> None:
+    old = recurrent("LSTM", 4, opset=8)
+    weights = [onnx.helper.make_tensor_value_info(tensor.name, 1, tensor.dims) for tensor in old.graph.initializer]
+    old.graph.input.extend(weights)
+    old.ir_version = 3
+    small, report = optimized(old, weights="int8", max_error=0.02)
+    assert report.weights is not None
+    assert len(report.weights.stored) == 2
+    assert (small.ir_version, [value.name for value in small.graph.input]) == (4, ["x"])
+    feeds = {"x": uniform(20, 1, 32)}
+    before, after = ort_run(old, feeds)[0], ort_run(small, feeds)[0]
+    assert np.abs(before - after).max() <= 0.02 * np.abs(before).max()
+
+
+def test_a_weight_that_the_caller_may_replace_is_stored_if_it_is_frozen() -> None:
+    model = recurrent("GRU", 3)
+    model.graph.input.append(onnx.helper.make_tensor_value_info("r", 1, [1, 192, 64]))
+    kept = optimized(model, weights="int8", max_error=0.02)[1].weights
+    assert kept is not None
+    assert kept.sentences()[1] == "'r' stays float32, because the caller may replace it; to make it a constant: freeze"
+    frozen = optimized(model, weights="int8", max_error=0.02, freeze=True)[1].weights
+    assert frozen is not None
+    assert [weight.name for weight in frozen.stored] == ["w", "r"]
+
+
+def test_numbers_that_the_format_cannot_store_are_named_instead_of_an_error() -> None:
+    weights = {"fine": np.eye(64, dtype=np.float32), "large": 1e5 * np.eye(64, dtype=np.float32)}
+    text = "g (float[4, 64] x) => (float[4, 64] y) {{ a = MatMul (x, {}) y = MatMul (a, large) }}"
+    reason = "has values above 65504, which float16 cannot store; use bfloat16 or int8"
+    _, report = optimized(parsed(text.format("fine"), weights=weights), weights="float16")
+    assert report.weights is not None
+    assert report.weights.sentences()[1] == f"stays float32: 'large' ({reason})"
+    with pytest.raises(VerificationFailed, match=f"^'large' {reason}.$"):
+        ortscan.optimize(parsed(text.format("large"), weights=weights), weights="float16", max_error=1)
 
 
 def test_bfloat16_needs_an_opset_that_has_it() -> None:
@@ -130,7 +169,10 @@ def test_the_command_line_prints_the_error_and_measures_it_on_given_inputs(
         "--no-verify",
     ]
     assert main([*command, "--inputs", str(tmp_path / "x.npz")]) == 0
-    assert "2 weights stored as int8, in 27 % of the bytes; largest error on 1 set of inputs" in capsys.readouterr().out
+    assert (
+        "2 of 2 weights stored as int8; the weights take 27 % of the bytes; largest error on 1 set of inputs"
+        in capsys.readouterr().out
+    )
     assert main([*command, "--json"]) == 0
     weights = json.loads(capsys.readouterr().out)["report"]["weights"]
     assert weights["cases"] == 3
