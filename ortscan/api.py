@@ -29,7 +29,7 @@ from ortscan.pipeline.smaller_weights import with_smaller_weights
 from ortscan.report.outcome import Report, in_python, with_drawings
 from ortscan.soundness.new_fault import new_fault
 from ortscan.soundness.output_shapes import warn_of_redeclarations
-from ortscan.verb_options import OPTIMIZE_OPTIONS, REWRITING_OPTIONS, MigrateOptions, OpsetTarget, check_max_error, check_weights
+from ortscan.verb_options import OPTIMIZE_OPTIONS, REWRITING_OPTIONS, MigrateOptions, OpsetTarget, check_smaller_weights
 from ortscan.verb_options import OptimizeOptions as Options
 from rewrites.base.errors import OptionError
 from rewrites.base.report import RewriteReport as Found
@@ -105,7 +105,7 @@ def optimize(model: Any, *, report: bool = False, **options: Any) -> Any:
     check_path(output := values["output"])
     check_flags(report=report)
     level, keep = level_of(values["verify"]), on_difference_of(values["on_difference"])
-    weights, max_error = check_weights(values["weights"]), check_max_error(values["max_error"])
+    weights, max_error = check_smaller_weights(values["weights"], values["max_error"])
     chosen = {name: options[name] for name in options if name in REWRITING_OPTIONS}
     rewriting = Rewriting(model, **chosen | ({} if weights is None else {"native": False}))
     started = time.monotonic()

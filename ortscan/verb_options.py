@@ -1,5 +1,6 @@
 """The options of ``optimize``, ``explain`` and ``migrate`` as types."""
 
+import argparse
 import math
 import numbers
 import os
@@ -36,14 +37,32 @@ def check_weights(value: Any) -> str | None:
     """Return the option ``weights``. Raise OptionError if it is neither None nor the name of a format."""
     if value is None or (isinstance(value, str) and value in FORMATS):
         return value
-    raise OptionError(f"weights must be {', '.join(map(repr, FORMATS))} or None, not {shown(value)}.")
+    raise OptionError(f"weights must be {', '.join(map(repr, FORMATS[:-1]))} or {FORMATS[-1]!r}, not {shown(value)}.")
 
 
 def check_max_error(value: Any) -> float:
     """Return the option ``max_error``. Raise OptionError unless it is a number of 0 or more."""
     if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 <= float(value) < math.inf:
         return float(value)
-    raise OptionError(f"max_error must be a number of 0 or more, not {shown(value)}.")
+    raise OptionError(f"max_error must be a number such as 0.01 (1 %), not {shown(value)}.")
+
+
+def check_smaller_weights(weights: Any, max_error: Any) -> tuple[str | None, float]:
+    """Return the options ``weights`` and ``max_error``.
+
+    Raise OptionError if a value is invalid, or only ``max_error`` is set.
+    """
+    stored_as, limit = check_weights(weights), check_max_error(max_error)
+    if stored_as is None and limit != MAX_ERROR:
+        raise OptionError("max_error has no effect without weights; name their format, such as int8, with the option weights.")
+    return stored_as, limit
+
+
+def _read_max_error(text: str) -> float:
+    try:
+        return check_max_error(float(text))
+    except (ValueError, OptionError):
+        raise argparse.ArgumentTypeError(f"must be a number such as 0.01 (1 %), not '{text}'") from None
 
 
 class OptimizeOptions(RewritingOptions, total=False):
@@ -75,9 +94,11 @@ class OptimizeOptions(RewritingOptions, total=False):
         Option(
             None,
             'store the float32 weights of products and recurrent nodes as `"int8"`, `"float16"` or `"bfloat16"` '
-            "([smaller weights](../how-to/smaller-weights.md)). The outputs then change by up to `max_error`",
+            "([smaller weights](../how-to/smaller-weights.md)). The outputs then change, by at most `max_error` on the "
+            "measured inputs",
             "--weights int8|float16|bfloat16",
-            "store the float32 weights of products and recurrent nodes in fewer bits; the outputs then change by up to --max-error",
+            "store the float32 weights of products and recurrent nodes in fewer bits; the outputs then change, by at most "
+            "--max-error on the measured inputs (generated, or --inputs)",
             check=check_weights,
             read=str,
         ),
@@ -86,13 +107,13 @@ class OptimizeOptions(RewritingOptions, total=False):
         float,
         Option(
             MAX_ERROR,
-            "the largest error that `weights` may make in an output, relative to the largest number of the output. Weights whose "
-            "error is larger stay float32",
+            "the largest measured error that `weights` may make in an output, relative to the largest number of the output. "
+            "Weights whose error is larger stay float32",
             "--max-error X",
-            f"the largest error that --weights may make, relative to the largest number of an output (default {MAX_ERROR:g}); "
-            "weights whose error is larger stay float32",
+            f"the largest measured error that --weights may make, relative to the largest number of an output "
+            f"(default {MAX_ERROR:g}); weights whose error is larger stay float32",
             check=check_max_error,
-            read=texts.read_tolerance,
+            read=_read_max_error,
         ),
     ]
     time_limit: Annotated[

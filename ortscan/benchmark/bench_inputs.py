@@ -110,6 +110,7 @@ def bench_inputs(
     shapes: Mapping[str, Sequence[int | None]],
     sizes: Mapping[str, Sequence[int]],
     inputs: Given | None,
+    usual: Sequence[tuple[int, int]] = _USUAL,
 ) -> BenchInputs:
     """Choose the sizes and the inputs with which ``models`` are timed.
 
@@ -118,6 +119,7 @@ def bench_inputs(
         shapes: the caller's shapes of inputs.
         sizes: the caller's sizes of free dimensions.
         inputs: the caller's inputs.
+        usual: pairs of a trip count and the size of every other free dimension.
 
     Raises:
         OptionError: inputs cannot be generated, or a name or size does not fit the models.
@@ -136,7 +138,7 @@ def bench_inputs(
     axes = prepared.inputs.axes(prepared.learned)
     _check_names(sizes, axes, prepared.inputs)
     steps = set[str]().union(*(dims_of_steps(model, specs) for model in models))
-    return BenchInputs(prepared, _unique([*_points(axes, steps, sizes)]), usual=not sizes)
+    return BenchInputs(prepared, _unique([*_points(axes, steps, sizes, usual)]), usual=not sizes)
 
 
 def _check_names(sizes: Mapping[str, Sequence[int]], axes: Sequence[Axis], inputs: Inputs) -> None:
@@ -149,8 +151,10 @@ def _check_names(sizes: Mapping[str, Sequence[int]], axes: Sequence[Axis], input
             raise OptionError(f"sizes gives {shown(name)} a size, and so do shapes or inputs; name it only once.")
 
 
-def _points(axes: Sequence[Axis], steps: Set[str], sizes: Mapping[str, Sequence[int]]) -> Iterator[Point]:
-    usual = _USUAL[:1] if sizes else _USUAL
+def _points(
+    axes: Sequence[Axis], steps: Set[str], sizes: Mapping[str, Sequence[int]], usual: Sequence[tuple[int, int]]
+) -> Iterator[Point]:
+    usual = usual[:1] if sizes else usual
     chosen = list(itertools.islice(itertools.product(*sizes.values()), _MOST_CHOICES + 1))
     if len(chosen) > _MOST_CHOICES:
         raise OptionError(f"sizes has more than {_MOST_CHOICES} combinations.")

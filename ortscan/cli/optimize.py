@@ -22,7 +22,7 @@ from ortscan.cli.options import add_checking, add_display, add_level, add_report
 from ortscan.cli.streams import show_progress
 from ortscan.cli.weights import with_smaller_weights
 from ortscan.cli.writing import checked_output, compare_with_original, write_model
-from ortscan.verb_options import OPTIMIZE_OPTIONS
+from ortscan.verb_options import OPTIMIZE_OPTIONS, check_smaller_weights
 from rewrites.base.errors import VerificationFailed
 from rewrites.base.plain_text import one_line, sentence
 
@@ -68,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
     """Run ``ortscan optimize`` with parsed arguments. Return the exit code."""
     check_bench(args)
     check_reproducer(args)
+    check_smaller_weights(args.weights, args.max_error)
     output = checked_output(args)
     check_report(args.report, args.model, output, args.inputs)
 

@@ -59,7 +59,8 @@ class ShownResult:
 def show_outcome(args: argparse.Namespace, outcome: ShownResult) -> None:
     """Show the answer, the tables, a line on the verification and a line on the file."""
     report = outcome.report
-    facts = [*verification_lines(outcome.verification), *result_lines(args, report, outcome.written)]
+    how = "with float32 weights" if report.weights is not None and report.weights.stored else "on onnxruntime"
+    facts = [*verification_lines(outcome.verification, how), *result_lines(args, report, outcome.written)]
     if outcome.bench is not None and len(outcome.bench.results) > 1:
         facts.append(f"timed at all sizes: {outcome.bench.in_short()}")
     if args.report is not None:

@@ -24,13 +24,10 @@ def with_smaller_weights(
     from ortscan.pipeline import smaller_weights
     from ortscan.pipeline.compiled_weights import compiled
     from ortscan.pipeline.rewriting import Rewriting, Rewritten
-    from ortscan.verb_options import check_weights
 
-    stored_as = check_weights(args.weights)
-    assert stored_as is not None
     original, result = Rewriting(args.source, **rewriting(args)), Rewritten(loaded, report, report.changed)
-    with show_progress(f"storing weights as {stored_as}", args.quiet):
-        outcome = smaller_weights.with_smaller_weights(original, result, stored_as, args.max_error, args.inputs)
+    with show_progress(f"storing weights as {args.weights}", args.quiet):
+        outcome = smaller_weights.with_smaller_weights(original, result, args.weights, args.max_error, args.inputs, args.seed)
         if args.native:
             outcome = compiled(outcome, rewriting(args), None if args.no_verify else args.level)
     return outcome.loaded, outcome.report

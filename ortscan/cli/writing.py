@@ -91,12 +91,15 @@ def write_model(args: argparse.Namespace, loaded: "LoadedModel", output: str) ->
     return WrittenSizes(output, before, size_of_model(output))
 
 
-def verification_lines(verification: "Verification | None") -> list[str]:
-    """Return a line on the outcome of a comparison, and a line for each note."""
+def verification_lines(verification: "Verification | None", how: str = "on onnxruntime") -> list[str]:
+    """Return a line on the outcome of a comparison, and a line for each note.
+
+    ``how`` says what was compared.
+    """
     if verification is None:
         return ["not verified (--no-verify)"]
     outcome, *notes = map(one_line, in_flags(verification.summary()).splitlines())
-    return [f"{'verified' if verification.ok else 'NOT verified'} on onnxruntime: {outcome}", *notes]
+    return [f"{'verified' if verification.ok else 'NOT verified'} {how}: {outcome}", *notes]
 
 
 def _library_lines(report: "RewriteReport", written: WrittenSizes | None) -> list[str]:

@@ -29,7 +29,7 @@ _BFLOAT16_OPSET = 13
 
 
 def with_smaller_weights(
-    rewriting: Rewriting, outcome: Rewritten, stored_as: str, max_error: float, inputs: Given | None = None
+    rewriting: Rewriting, outcome: Rewritten, stored_as: str, max_error: float, inputs: Given | None = None, seed: int = 0
 ) -> Rewritten:
     """Return ``outcome`` with weights in the format ``stored_as``.
 
@@ -41,6 +41,7 @@ def with_smaller_weights(
         stored_as: the name of the format.
         max_error: the largest error of an output, relative to its largest number.
         inputs: the inputs on which the error is measured; None for generated inputs.
+        seed: the seed of generated inputs.
 
     Raises:
         OptionError: the model's opset does not have the format.
@@ -63,7 +64,7 @@ def with_smaller_weights(
     if all(weight.lacking for weight in weights):
         raise VerificationFailed(f"{quoted(candidates[0].value.name)} {weights[0].lacking}.")
     with ExitStack() as stack:
-        meter = ErrorMeter(rewriting.model, rewriting.sizes or {}, inputs, stack)
+        meter = ErrorMeter(rewriting.model, rewriting.sizes or {}, inputs, seed, stack)
         kept, singly, error = _choose(weights, loaded, meter, max_error)
     if len(kept) == len(weights):
         raise VerificationFailed(
@@ -76,7 +77,9 @@ def with_smaller_weights(
     if (fault := new_fault(rewriting.model, loaded)) is not None:
         raise InvariantBroken(f"The model with smaller weights is not sound: {fault}")
     entries = tuple(_entry(weight, stored_as, weight in kept, singly.get(weight)) for weight in weights)
-    report.weights = WeightsReport(stored_as, max_error, error.relative, error.decibels, meter.cases, entries, left_out)
+    report.weights = WeightsReport(
+        stored_as, max_error, error.relative, error.decibels, len(meter.feeds), entries, left_out, error.of_elements
+    )
     report.operators_after = count_operators(graph)
     return outcome._replace(loaded=loaded, is_touched=True)
 

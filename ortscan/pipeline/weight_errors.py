@@ -35,6 +35,8 @@ __all__ = ["ErrorMeter", "WeightError"]
 _CPU = ("CPUExecutionProvider",)
 _SETS = 3
 """The number of generated sets of inputs."""
+_SIZES = ((64, 64), (256, 1), (64, 1))
+"""Pairs of a trip count and the size of every other free dimension, such as the batch size. Smaller ones serve large models."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,13 @@ class WeightError:
 
     Attributes:
         relative: the largest error of an output.
-        decibels: the smallest ratio of signal to error of an output.
+        decibels: the smallest ratio of signal to error of an output of floats.
+        of_elements: True if ``relative`` is the share of elements that differ.
     """
 
     relative: float
     decibels: float
+    of_elements: bool = False
 
 
 class ErrorMeter:
@@ -57,7 +61,11 @@ class ErrorMeter:
         original: the model whose outputs are correct by definition.
         shapes: the shapes of inputs.
         inputs: the caller's inputs; None for generated inputs.
+        seed: the seed of generated inputs.
         stack: removes temporary files, and ends subprocesses.
+
+    Attributes:
+        feeds: the sets of inputs on which the original runs.
 
     Raises:
         OptionError: the inputs do not fit the model.
@@ -65,53 +73,47 @@ class ErrorMeter:
     """
 
     def __init__(
-        self, original: AnyModel, shapes: Mapping[str, Sequence[int | None]], inputs: Given | None, stack: ExitStack
+        self, original: AnyModel, shapes: Mapping[str, Sequence[int | None]], inputs: Given | None, seed: int, stack: ExitStack
     ) -> None:
         self._stack = stack
         source = without_plans(open_source(original, stack), stack)
         self._outputs = [spec.name for spec in output_specs(source.proto.graph)]
-        chosen = [bench_inputs([source.proto], shapes, {}, values) for values in _given_sets(source, inputs)]
+        chosen = [bench_inputs([source.proto], shapes, {}, values, _SIZES) for values in _given_sets(source, inputs)]
         self._may_crash = any(each.may_crash for each in chosen)
         session = self._session(source)
         if session.error is not None:
             raise UnsupportedModel(f"The error of the weights cannot be measured: the original does not load: {session.error}.")
-        self._feeds: list[Mapping[str, Any]] = []
+        self.feeds: list[Mapping[str, Any]] = []
         expected: list[Sequence[Any]] = []
         why = ""
-        for attempts in (attempts for each in chosen for attempts in _feeds_to_try(each, _SETS if inputs is None else 1)):
+        for attempts in (attempts for each in chosen for attempts in _feeds_to_try(each, seed, _SETS if inputs is None else 1)):
             for feed in attempts:
                 outcome = session.run(feed, RUN_SECONDS)
                 if outcome.values is not None:
-                    self._feeds.append(feed)
+                    self.feeds.append(feed)
                     expected.append(outcome.values)
                 why = why or outcome.error or ""
                 if outcome.values is not None or outcome.timed_out or outcome.died:
                     break
-        if not self._feeds:
+        if not self.feeds:
             raise UnsupportedModel(
                 f"The error of the weights cannot be measured: the original runs on none of the inputs: {why}; "
                 "pass inputs that it accepts."
             )
         self._expected = [list(values) for values in zip(*expected, strict=True)]
 
-    @property
-    def cases(self) -> int:
-        """The number of sets of inputs."""
-        return len(self._feeds)
-
     def error_of(self, result: AnyModel) -> WeightError:
         """Return the error of ``result``. Raise InvariantBroken if it does not run where the original runs."""
         with ExitStack() as stack:
             session = self._session(open_source(result, stack))
-            outcomes = [session.run(feed, 10 * RUN_SECONDS) for feed in self._feeds] if session.error is None else []
+            outcomes = [session.run(feed, 10 * RUN_SECONDS) for feed in self.feeds] if session.error is None else []
         failed = next((outcome.error for outcome in outcomes if outcome.values is None), session.error)
         if failed is not None:
             raise InvariantBroken(f"The model with smaller weights does not run: {failed}")
         actual = zip(*(outcome.values or () for outcome in outcomes), strict=True)
         errors = [_output_error(old, list(new)) for old, new in zip(self._expected, actual, strict=True)]
-        return WeightError(
-            max((error.relative for error in errors), default=0.0), min((error.decibels for error in errors), default=math.inf)
-        )
+        worst = max(errors, key=lambda error: error.relative, default=WeightError(0.0, math.inf))
+        return replace(worst, decibels=min((error.decibels for error in errors), default=math.inf))
 
     def _session(self, source: ModelSource) -> ModelSession:
         if not self._may_crash:
@@ -129,13 +131,29 @@ def _given_sets(source: ModelSource, inputs: Given | None) -> Sequence[Mapping[s
     return read_inputs(inputs, input_specs(graph), overridable_names(source.proto), output_specs(graph))[0]
 
 
-def _feeds_to_try(chosen: BenchInputs, count: int) -> Iterator[Iterator[Mapping[str, Any]]]:
+def _feeds_to_try(chosen: BenchInputs, seed: int, count: int) -> Iterator[Iterator[Mapping[str, Any]]]:
     """Yield ``count`` sets of inputs, each as the different ways to draw its integers."""
-    for seed in range(count):
-        usual = chosen.points[seed % len(chosen.points)]
-        points: list[Point] = [usual, *chosen.fallbacks()][: 1 + _SETS]
-        drawn = replace(chosen.inputs, seed=seed)
+    sizes = _largest(chosen)
+    for number in range(count):
+        points: list[Point] = [sizes[number % len(sizes)], *chosen.fallbacks()][: 1 + _SETS]
+        drawn = replace(chosen.inputs, seed=seed * _SETS + number)
         yield (drawn.feed(point, attempt) for point in points for attempt in ATTEMPTS)
+
+
+def _largest(chosen: BenchInputs) -> list[Point]:
+    """Return the points that fit into memory. Omit those that another one exceeds."""
+    inputs = chosen.inputs
+    fitting = [
+        point
+        for point in chosen.points
+        if inputs.budget.allows(max(inputs.bytes_at(point), inputs.inner_sizes.bytes_at(point.sizes)))
+    ]
+    sizes = [{**point.sizes, **point.trips} for point in fitting]
+    return [
+        point
+        for point, own in zip(fitting, sizes, strict=True)
+        if not any(own != other and all(own[name] <= other[name] for name in own) for other in sizes)
+    ] or list(chosen.points[-1:])
 
 
 def _output_error(before: Sequence[Any], after: Sequence[Any]) -> WeightError:
@@ -155,7 +173,8 @@ def _output_error(before: Sequence[Any], after: Sequence[Any]) -> WeightError:
         signal, noise = signal + float(np.square(expected).sum()), noise + float(np.square(difference).sum())
     relative = error / largest if largest else math.inf if error else 0.0
     ratio = signal / noise if noise else math.inf
-    return WeightError(max(relative, share), 10 * math.log10(ratio) if ratio else -math.inf)
+    of_elements = share > relative or all(not is_float(old.dtype) for old, _ in pairs)
+    return WeightError(max(relative, share), 10 * math.log10(ratio) if ratio else -math.inf, of_elements)
 
 
 def _arrays(old: Any, new: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:

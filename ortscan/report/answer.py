@@ -52,7 +52,7 @@ class Answer:
         fates = Counter(loop.fate for loop in report.loops)
         fallbacks = sum(loop.fallback for loop in report.loops)
         smaller = report.weights
-        weights = f"{smaller.stored_as} weights, error {smaller.error_text}" if smaller is not None and smaller.stored else ""
+        weights = f"{smaller.stored_as} weights, {smaller.error_text}" if smaller is not None and smaller.stored else ""
         counts = (len(report.loops), fates["removed"], fates["compiled"], fallbacks)
         return cls(report.changed, *counts, weights=weights, **facts)
 

@@ -55,6 +55,7 @@ class WeightsReport:
         cases: the number of sets of inputs on which the error was measured.
         weights: the weights.
         left_out: a sentence on the largest constant that is no such weight; "" if there is none.
+        of_elements: True if ``error`` is the share of elements that differ, in an output that has no floats.
     """
 
     stored_as: str
@@ -64,6 +65,7 @@ class WeightsReport:
     cases: int
     weights: Sequence[WeightReport] = field(default_factory=tuple)
     left_out: str = ""
+    of_elements: bool = False
 
     @property
     def stored(self) -> list[WeightReport]:
@@ -77,8 +79,10 @@ class WeightsReport:
 
     @property
     def error_text(self) -> str:
-        """Return the error as a text such as ``0.41 % of the largest number (52 dB)``."""
-        return f"{_percent(self.error)} of the largest number ({self.decibels:.0f} dB)"
+        """Return the error as a text such as ``error 0.41 % of the largest number (52 dB)``."""
+        if self.of_elements:
+            return f"{_percent(self.error)} of the elements differ"
+        return f"error {_percent(self.error)} of the largest number{f' ({self.decibels:.0f} dB)' if self.error else ''}"
 
     def sentences(self) -> list[str]:
         """Return sentences for people: the sizes and the error, and the weights that stay float32."""
@@ -87,7 +91,7 @@ class WeightsReport:
             return [f"no weight is stored as {self.stored_as}: {self.left_out}"]
         of = f"{len(stored)} of {counted(len(self.weights), 'weight')}"
         text = f"{of} stored as {self.stored_as}; the weights take {100 * self.share:.0f} % of the bytes"
-        sentences = [f"{text}; largest error on {counted(self.cases, 'set')} of inputs: {self.error_text}"]
+        sentences = [f"{text}; on {counted(self.cases, 'set')} of inputs: {self.error_text}"]
         if kept:
             more = f" and {len(kept) - _MOST_KEPT} more" if len(kept) > _MOST_KEPT else ""
             reasons = ", ".join(weight.why_float(self.max_error) for weight in kept[:_MOST_KEPT])
@@ -101,4 +105,4 @@ class WeightsReport:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
+    return f"{float(f'{100 * share:.2g}'):g} %"

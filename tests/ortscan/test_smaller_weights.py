@@ -94,7 +94,9 @@ def test_a_model_without_weights_is_returned_with_a_reason() -> None:
     assert "no weight is stored as int8" in report.to_html()
 
 
-@pytest.mark.parametrize("options", [{"weights": "int4"}, {"weights": 8}, {"max_error": -1.0}, {"max_error": "1 %"}])
+@pytest.mark.parametrize(
+    "options", [{"weights": "int4"}, {"weights": 8}, {"max_error": -1.0}, {"max_error": "1 %"}, {"max_error": 0.02}]
+)
 def test_an_invalid_option_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=next(iter(options))):
         ortscan.optimize(LOOP, **options)
@@ -136,6 +138,25 @@ def test_numbers_that_the_format_cannot_store_are_named_instead_of_an_error() ->
         ortscan.optimize(parsed(text.format("large"), weights=weights), weights="float16", max_error=1)
 
 
+def test_the_error_of_integers_is_the_share_of_elements_that_differ() -> None:
+    text = "g (float[N, 64] x) => (int64[N, 1] y) { a = MatMul (x, w) y = ArgMax <axis = 1> (a) }"
+    alike = np.repeat(uniform(64, 1), 64, axis=1) * (1 + 1e-4 * uniform(64, 64))
+    weights = optimized(parsed(text, weights={"w": alike}), weights="int8", max_error=1)[1].weights
+    assert weights is not None
+    assert 0.01 < weights.error < 1
+    assert weights.error_text == f"{100 * weights.error:.2g} % of the elements differ"
+    exact = optimized(parsed(text, weights={"w": np.eye(64, dtype=np.float32)}), weights="int8")[1].weights
+    assert exact is not None
+    assert exact.error_text == "0 % of the elements differ"
+
+
+def test_no_decibels_are_shown_for_an_error_of_zero() -> None:
+    text = "g (float[N, 64] x) => (float[N, 64] y) { y = MatMul (x, w) }"
+    weights = optimized(parsed(text, weights={"w": np.zeros((64, 64), np.float32)}), weights="int8")[1].weights
+    assert weights is not None
+    assert weights.error_text == "error 0 % of the largest number"
+
+
 def test_bfloat16_needs_an_opset_that_has_it() -> None:
     old = recurrent("GRU", 3, opset=12)
     with pytest.raises(OptionError, match=r"bfloat16 needs opset 13, but the model has 12; convert it \(--opset 18\)"):
@@ -170,8 +191,7 @@ def test_the_command_line_prints_the_error_and_measures_it_on_given_inputs(
     ]
     assert main([*command, "--inputs", str(tmp_path / "x.npz")]) == 0
     assert (
-        "2 of 2 weights stored as int8; the weights take 27 % of the bytes; largest error on 1 set of inputs"
-        in capsys.readouterr().out
+        "2 of 2 weights stored as int8; the weights take 27 % of the bytes; on 1 set of inputs: error " in capsys.readouterr().out
     )
     assert main([*command, "--json"]) == 0
     weights = json.loads(capsys.readouterr().out)["report"]["weights"]
@@ -179,6 +199,23 @@ def test_the_command_line_prints_the_error_and_measures_it_on_given_inputs(
     assert [weight["stored_as"] for weight in weights["weights"]] == ["int8", "int8"]
     assert main([*command, "--max-error", "1e-6"]) == 3
     assert "raise --max-error" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--weights", "None"], "--weights must be 'int8', 'float16' or 'bfloat16', not 'None'."),
+        (["--weights", "int8", "--max-error", "x"], "must be a number such as 0.01 (1 %), not 'x'."),
+        (["--max-error", "0.02"], "--max-error has no effect without weights"),
+    ],
+)
+def test_a_wrong_option_of_the_command_line_is_named(
+    options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx.save(LOOP, tmp_path / "in.onnx")
+    assert main(["optimize", str(tmp_path / "in.onnx"), str(tmp_path / "out.onnx"), *options]) in (1, 2)
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out.onnx").exists()
 
 
 def test_recurrent_nodes_are_compiled_after_their_weights_were_stored() -> None:
