@@ -1,9 +1,9 @@
 """The options of ``optimize``, ``explain`` and ``migrate`` as types."""
 
 import argparse
-import math
 import numbers
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -42,7 +42,7 @@ def check_weights(value: Any) -> str | None:
 
 def check_max_error(value: Any) -> float:
     """Return the option ``max_error``. Raise OptionError unless it is a number of 0 or more."""
-    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 <= float(value) < math.inf:
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max:  # type: ignore[operator]
         return float(value)
     raise OptionError(f"max_error must be a number such as 0.01 (1 %), not {shown(value)}.")
 

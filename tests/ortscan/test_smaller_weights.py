@@ -225,3 +225,16 @@ def test_recurrent_nodes_are_compiled_after_their_weights_were_stored() -> None:
     assert [fired.rule for cell in report.cells for fired in cell.fired] == ["native-cell"]
     assert report.weights is not None
     assert report.operators_after["ai.ortscan.Cell1"] == 1
+
+
+def test_a_compiled_loop_that_stores_its_weights_as_float32_is_named() -> None:
+    text = """g (int64 n, bool c, float[1, 64] s) => (float[1, 64] y) { y = Loop <body = b
+        (int64 i, bool d, float[1, 64] h) => (bool e, float[1, 64] k) {
+            m = MatMul (h, w)  k = Tanh (m)  t = ReduceMax <keepdims = 0> (k)  z = Constant <value = float {0.001}> ()  e = Greater (t, z)
+        }> (n, c, s) }"""
+    model = parsed(text, weights={"w": uniform(64, 64)})
+    _, compiled = optimized(model, weights="int8", max_error=1, native=True)
+    assert [
+        message for message in compiled.messages if "1 smaller weight became float32 again in compiled loops: 'w_int8'" in message
+    ]
+    assert not [message for message in optimized(model, weights="int8", max_error=1)[1].messages if "float32 again" in message]
