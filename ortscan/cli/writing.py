@@ -148,8 +148,12 @@ def written_dict(args: argparse.Namespace, sizes: WrittenSizes | None) -> dict[s
 
 
 def result_lines(args: argparse.Namespace, report: "RewriteReport", sizes: WrittenSizes | None) -> list[str]:
-    """Return the lines on the file that was written, and on running its compiled loops."""
-    return [written_sentence(args, sizes), *_library_lines(report, sizes)]
+    """Return the lines on the file that was written, and on running its compiled loops.
+
+    If nothing was written because of the comparison, there is only the first line.
+    """
+    library = _library_lines(report, sizes) if sizes is not None or args.dry_run else []
+    return [written_sentence(args, sizes), *library]
 
 
 def print_json(**document: Any) -> None:

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,12 @@ from ortscan import api
 from ortscan.__main__ import main
 from ortscan.cli import streams
 from ortscan.cli.invocation import ExitCode
+from ortscan.cli.writing import result_lines
 from ortscan.modelio import load
 from ortscan.option_texts import read_byte_size, read_count, read_name_list, read_shape, read_tolerance
 from ortscan.report.codes import CODES
 from ortscan.targets import TARGETS
+from rewrites.base.report import RewriteReport
 from tests.support.small_models import MAP, PLAIN, RECURRENCE
 from tests.support.text import parsed
 
@@ -246,6 +249,12 @@ def test_a_result_that_is_refuted_is_not_advised_to_be_written(save, out, capsys
     computes_something_else(monkeypatch)
     assert main(["optimize", source, str(out), "-q"]) == 3
     assert "--no-verify" not in the_error(capsys)
+
+
+@pytest.mark.parametrize(("dry_run", "lines"), [(False, 1), (True, 2)])
+def test_nobody_is_told_to_run_a_file_that_was_not_written(dry_run: bool, lines: int) -> None:
+    report = RewriteReport(operators_after=Counter({"ai.ortscan.Scan1": 1}))
+    assert len(result_lines(argparse.Namespace(dry_run=dry_run), report, None)) == lines
 
 
 # explain
