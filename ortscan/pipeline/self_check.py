@@ -192,10 +192,10 @@ def _cause(verification: "Verification", sentence: str) -> str:
     """
     if verification.inconclusive:
         return f"the original model fails too: {first_line(verification)}"
-    named = {f"fails: running {operator} node" for operator in re.findall(r"Op \((\w+)\)", sentence)}
-    reasons = (case.reason for case in verification.cases if case.reason is not None)
-    failed = next((reason for reason in reasons if any(words in reason for words in named)), None)
-    return _REPORT_IT if failed is None else f"the original model fails too for some inputs: {failed.partition('fails: ')[2]}"
+    named = tuple(f"running {operator} node" for operator in re.findall(r"Op \((\w+)\)", sentence))
+    reasons = (re.split("fails: |returned while ", case.reason)[-1] for case in verification.cases if case.reason is not None)
+    failed = next((reason for reason in reasons if reason.startswith(named)), None)
+    return _REPORT_IT if failed is None else f"the original model fails too for some inputs: {failed}"
 
 
 def _give_reason(report: RewriteReport, why: str) -> None:

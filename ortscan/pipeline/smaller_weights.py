@@ -76,7 +76,7 @@ def with_smaller_weights(
         weight.remove_unread()
     if (fault := new_fault(rewriting.model, loaded)) is not None:
         raise InvariantBroken(f"The model with smaller weights is not sound: {fault}")
-    entries = tuple(_entry(weight, stored_as, weight in kept, singly.get(weight)) for weight in weights)
+    entries = [_entry(weight, stored_as, weight in kept, singly.get(weight)) for weight in weights]
     report.weights = WeightsReport(
         stored_as, max_error, error.relative, error.decibels, len(meter.feeds), entries, left_out, error.of_elements
     )

@@ -1,6 +1,5 @@
 """The report on weights that were stored in fewer bits, and on the error that this makes."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +27,7 @@ class WeightReport:
     """
 
     name: str
-    operators: Sequence[str]
+    operators: list[str]
     stored_as: str
     float_bytes: int
     bytes: int
@@ -63,7 +62,7 @@ class WeightsReport:
     error: float
     decibels: float
     cases: int
-    weights: Sequence[WeightReport] = field(default_factory=tuple)
+    weights: list[WeightReport] = field(default_factory=list)
     left_out: str = ""
     of_elements: bool = False
 
@@ -101,7 +100,7 @@ class WeightsReport:
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> "WeightsReport":
         """Return the report from the result of ``dataclasses.asdict``."""
-        return cls(**{**plain, "weights": tuple(WeightReport(**weight) for weight in plain["weights"])})
+        return cls(**{**plain, "weights": [WeightReport(**weight) for weight in plain["weights"]]})
 
 
 def _percent(share: float) -> str:

@@ -30,7 +30,7 @@ from rewrites.base.plain_text import listed
 from rewrites.graph.context import Context
 from rewrites.graph.dims import FREE
 from rewrites.graph.replace import replace_value
-from rewrites.graph.values import const_array, is_read, shape_dims, static_dims
+from rewrites.graph.values import const_array, is_constant, is_read, shape_dims, static_dims
 from rewrites.loops import Loop, ScanInput, ScanView, State
 from rewrites.rule import NOTHING_HERE, NotApplicable, Patch, Rule
 from rewrites.scan_form.scanned_states import replace_states_by_scan_inputs
@@ -128,7 +128,7 @@ def _constant_states(loop: ScanView) -> tuple[list[State], set[ir.Value]]:
     """
     read = [value for node in loop.body for value in reads(node)]
     inside = {*loop.body.inputs, *(value for node in loop.body for value in node.outputs)}
-    unknown = {value for value in read if value not in inside and const_array(value) is None}
+    unknown = {value for value in read if value not in inside and not is_constant(value)}
     unknown |= {scan.inner for scan in loop.scan_inputs if not _is_plain(const_array(scan.outer))}
     unknown |= {value for node in loop.body if not is_deterministic(node) for value in node.outputs}
     states = [state for state in loop.states if _is_plain(const_array(state.initial)) and state.next is not state.inner]

@@ -178,8 +178,11 @@ def test_the_shortest_scanned_input_limits_the_steps() -> None:
 
 
 def test_a_warning_names_options_that_loop_has() -> None:
-    text = "g (float[2] h, float[N] x) => (float[2] h1) <int64[1] size = {999}> { y = Reshape (x, size) m = ReduceMax (y) h1 = Add (h, m) }"
-    step = parsed(text)
+    step = parsed(
+        """g (float[2] h, float[N] x) => (float[2] h1) <float seven = {7}, int64 one = {1}> {
+        e = Equal (x, seven) i = Cast <to = 7> (e) n = Size (x) m = Add (n, n) a = Sub (i, one) b = Mul (a, m)
+        y = Gather (x, b) z = ReduceMax (y) h1 = Add (h, z) }"""
+    )
     with pytest.warns(ortscan.OrtscanWarning, match="pass shapes to ortscan.loop"):
         ortscan.loop(step, states={"h": "h1"}, max_steps=2)
-    assert ortscan.loop(step, states={"h": "h1"}, max_steps=2, shapes={"x": [999]})
+    assert ortscan.loop(step, states={"h": "h1"}, max_steps=2, inputs={"x": np.full(2, 7, np.float32)})

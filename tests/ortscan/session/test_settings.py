@@ -77,8 +77,8 @@ def test_the_message_says_what_the_option_can_be(name: str, why: str) -> None:
         read(**{name: "x"})
 
 
-NOT_GIVEN = {"model", "output", "time_limit", "memory_limit", "runtime", "report"}
-"""The runtime of a session is the one it is made in."""
+NOT_GIVEN = {"model", "output", "time_limit", "memory_limit", "runtime", "report", "weights", "max_error"}
+"""The runtime of a session is the one it is made in. A session gives the results of the original, so it stores no smaller weights."""
 
 
 def test_all_options_of_optimize_can_be_given_but_for_limits_and_where_to_write():

@@ -94,7 +94,9 @@ def test_the_command_line_takes_folders(model, tmp_path, capsys) -> None:
 
 
 def test_other_inputs_are_advised_only_if_they_may_help(tmp_path, capsys) -> None:
-    texts = {"unknown": "y = com.microsoft.NoSuch (x)", "refusing": "s = Constant <value_ints = [1009]> () y = Reshape (x, s)"}
+    sevens = "c = Constant <value_float = 7.25> () one = Constant <value_int = 1> () e = Equal (x, c) i = Cast <to = 7> (e)"
+    picked = f"{sevens} n = Size (x) m = Add (n, n) a = Sub (i, one) j = Mul (a, m) y = Gather (x, j)"
+    texts = {"unknown": "y = com.microsoft.NoSuch (x)", "refusing": picked}
     for name, body in texts.items():
         head = '<ir_version: 8, opset_import: ["": 18, "com.microsoft": 1]>'
         onnx.save(onnx.parser.parse_model(f"{head} g (float[N] x) => (float[M] y) {{ {body} }}"), tmp_path / f"{name}.onnx")
