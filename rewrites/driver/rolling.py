@@ -43,16 +43,19 @@ def roll_up_steps(applying: Applying, rules: Sequence[Rule[Any]]) -> None:
         while not applying.is_over and _roll_up_next(rule, seen, applying):
             pass
     for value in free_trees(ctx.model.graph, ctx.opset) if rules else ():
-        message = (
+        _say_once(
+            applying.report,
             f"slices of '{value.name}' form a tree like that of associative_scan, over a free number of steps: an exporter writes "
-            "it for the traced number of steps; with other numbers it may fail or be wrong. Export it with a fixed number of steps"
+            "it for the traced number of steps; with other numbers it may fail or be wrong. Export it with a fixed number of steps",
         )
-        if message not in applying.report.messages:
-            applying.report.messages.append(message)
     for value, count in tensors_without_rank(ctx.model.graph) if rules else ():
         message = f"{count} rows of '{value.name}' are read one by one, perhaps by unrolled steps: declare its rank to find these"
-        if message not in applying.report.messages:
-            applying.report.messages.append(message)
+        _say_once(applying.report, message)
+
+
+def _say_once(report: RewriteReport, message: str) -> None:
+    if message not in report.messages:
+        report.messages.append(message)
 
 
 def _roll_up_next(rule: Rule[Any], seen: set[str], applying: Applying) -> bool:
@@ -70,9 +73,8 @@ def _roll_up_next(rule: Rule[Any], seen: set[str], applying: Applying) -> bool:
                 REPORT.put(scan, entry)
             applying.report.loops.append(entry)
             return True
-        message = f"{where} stay as they are ({outcome.code}): {outcome.detail}"
-        if not outcome.silent and message not in applying.report.messages:
-            applying.report.messages.append(message)
+        if not outcome.silent:
+            _say_once(applying.report, f"{where} stay as they are ({outcome.code}): {outcome.detail}")
     return False
 
 

@@ -19,10 +19,11 @@ from rewrites.loop_form.prefix_trees.trees import PrefixTree
 
 __all__ = ["emit_operator", "has_threshold", "is_associative"]
 
-_SMOOTH = (
+_SMOOTH_NAMES = (
     "Add Concat Cos Div Einsum Erf Exp Expand Gemm Identity Log MatMul Mul Neg Pow Reciprocal Reshape Sigmoid Sin Slice "
     "Softplus Sqrt Squeeze Sub Sum Tanh Transpose Unsqueeze"
 )
+_SMOOTH = frozenset(_SMOOTH_NAMES.split())
 """Operators without a threshold. Div has one for integers."""
 
 _SAMPLES = 1 << 12
@@ -85,7 +86,7 @@ def has_threshold(tree: PrefixTree) -> bool:
     """Return True if the operator is not smooth and reads a constant, such as the bound of a Clip."""
     terms = [tree.proof.terms.terms[number] for source in tree.parts for number in tree.terms(source)]
     nodes = [tree.reader.emissions[term.key].node for term in terms if isinstance(term, Application)]
-    if all(node.op_type in _SMOOTH.split() and (node.op_type != "Div" or _is_float(node.outputs[0])) for node in nodes):
+    if all(node.op_type in _SMOOTH and (node.op_type != "Div" or _is_float(node.outputs[0])) for node in nodes):
         return False
     arrays = [const_array(term.value) for term in terms if isinstance(term, Invariant)]
     arrays += [np.array(term.number) for term in terms if isinstance(term, Filler)]
